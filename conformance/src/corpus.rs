@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 pub use fake_provider::Protocol;
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::case::Case;
 use crate::compare::{self, Difference};
@@ -24,7 +24,28 @@ pub struct Options<'a> {
     pub only: Option<&'a str>,
     /// Runs the scenarios over HTTP, in this protocol. The other cases have no model and do not run.
     pub wire: Option<Protocol>,
+    /// The kind of runs that scenarios are. Other cases run in the usual way only.
+    pub run_as: RunAs,
 }
+
+/// The kind of runs that scenarios are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunAs {
+    /// Plain and streamed runs.
+    #[default]
+    Usual,
+    /// Durable runs on the embedded engine.
+    Durable,
+}
+
+/// Cases that a durable run differs in: the verdict of a guardrail is recorded before it counts, while the model is asked
+/// beside it.
+const NOT_DURABLE: [(&str, &str); 2] = [
+    ("input_guardrail_beside_the_model_trips", RECORDED_VERDICT),
+    ("input_guardrail_beside_the_model_fails", RECORDED_VERDICT),
+];
+
+const RECORDED_VERDICT: &str = "the verdict is recorded while the model is asked";
 
 /// The counts of passed, failed and skipped checks.
 #[derive(Debug, Default)]
@@ -93,6 +114,7 @@ pub fn run(
         tally: Tally::default(),
         only: options.only,
         models,
+        run_as: options.run_as,
         runs: 0,
         on_failure,
     };
@@ -111,7 +133,7 @@ pub fn run(
             corpus.run_case(&case, &path)?;
         }
     }
-    if options.wire.is_none() {
+    if options.wire.is_none() && options.run_as == RunAs::Usual {
         is_corpus |= corpus.run_stages(folder)?;
         is_corpus |= corpus.run_tables(folder)?;
         is_corpus |= corpus.run_realtime(folder)?;
@@ -139,6 +161,7 @@ struct Corpus<'a> {
     tally: Tally,
     only: Option<&'a str>,
     models: ModelSource,
+    run_as: RunAs,
     /// The number of runs so far.
     runs: usize,
     on_failure: &'a mut dyn FnMut(String),
@@ -251,8 +274,18 @@ impl Corpus<'_> {
             self.skip(name, reason);
             return Ok(());
         }
+        if self.run_as == RunAs::Durable
+            && let Some((_, reason)) = NOT_DURABLE.iter().find(|(case, _)| *case == name)
+        {
+            self.skip(name, *reason);
+            return Ok(());
+        }
         let expected = compared_fields(json);
-        for mode in [Mode::Plain, Mode::Streamed] {
+        let modes: &[Mode] = match self.run_as {
+            RunAs::Usual => &[Mode::Plain, Mode::Streamed],
+            RunAs::Durable => &[Mode::Durable],
+        };
+        for &mode in modes {
             let name = format!("{name} ({mode})");
             if self.is_selected(&name) {
                 let result = self.run_scenario(&case, &expected, mode);
@@ -304,7 +337,22 @@ fn difference(expected: &Value, mode: Mode, got: &Value) -> Option<Difference> {
         // A plain run has no events.
         plain.shift_remove("stream");
     }
+    if mode == Mode::Durable {
+        list_input(&mut plain);
+    }
     compare::run_either(&plain, expected.get("streamed_differs"), got)
+}
+
+/// Makes lists of the texts that filters get as input: the input of a stored conversation is a list of items.
+fn list_input(expected: &mut Value) {
+    let log = expected.get_mut("log").and_then(Value::as_array_mut);
+    for entry in log.into_iter().flatten() {
+        if let Some(input) = entry.pointer_mut("/filter/input_history")
+            && input.is_string()
+        {
+            *input = json!([{ "content": input.take(), "role": "user" }]);
+        }
+    }
 }
 
 /// The `expect` of a case, without the fields that may differ.

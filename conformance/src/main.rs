@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use conformance::corpus::{self, Options, Protocol};
+use conformance::corpus::{self, Options, Protocol, RunAs};
 
-const USAGE: &str = "usage: conformance DIR [CASE] [--wire responses|chat]
+const USAGE: &str = "usage: conformance DIR [CASE] [--wire responses|chat] [--durable]
 
 Runs the corpus in DIR (laid out as cases/FORMAT.md says), or only the cases whose name contains
 CASE. With --wire, a scenario's model is an HTTP client of a fake provider that replies from the
-script and rejects requests that the API would reject. Prints a line for each case that fails, with
+script and rejects requests that the API would reject. With --durable, scenarios are durable runs, and
+their results are made again from their journals. Prints a line for each case that fails, with
 the first difference, and ends with `N passed, M failed`. Exits with 1 if a case failed, with 2 if
 the corpus cannot be read.";
 
@@ -18,6 +19,7 @@ struct Arguments {
     folder: PathBuf,
     only: Option<String>,
     wire: Option<Protocol>,
+    run_as: RunAs,
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let options = Options {
         only: arguments.only.as_deref(),
         wire: arguments.wire,
+        run_as: arguments.run_as,
     };
     match corpus::run(&arguments.folder, options, &mut |failure| {
         println!("{failure}")
@@ -62,6 +65,14 @@ fn parse(mut arguments: Vec<String>) -> Option<Arguments> {
         });
         arguments.drain(at..at + 2);
     }
+    let mut run_as = RunAs::Usual;
+    if let Some(at) = arguments
+        .iter()
+        .position(|argument| argument == "--durable")
+    {
+        run_as = RunAs::Durable;
+        arguments.remove(at);
+    }
     let mut arguments = arguments.into_iter();
     let folder = arguments.next().filter(|folder| !folder.starts_with('-'))?;
     let only = arguments.next();
@@ -69,5 +80,6 @@ fn parse(mut arguments: Vec<String>) -> Option<Arguments> {
         folder: folder.into(),
         only,
         wire,
+        run_as,
     })
 }

@@ -1,6 +1,7 @@
 //! Builds the agents of a case, runs them, and serializes the outcome.
 
 mod agents;
+mod durable;
 mod filters;
 mod guardrails;
 mod hooks;
@@ -39,6 +40,8 @@ use crate::serialize;
 pub(crate) enum Mode {
     Plain,
     Streamed,
+    /// As a durable run, whose result is made again from its journal.
+    Durable,
 }
 
 impl fmt::Display for Mode {
@@ -46,6 +49,7 @@ impl fmt::Display for Mode {
         f.write_str(match self {
             Self::Plain => "plain",
             Self::Streamed => "streamed",
+            Self::Durable => "durable",
         })
     }
 }
@@ -228,7 +232,20 @@ pub(crate) async fn run(case: &Case, mode: Mode, model: &RecordingModel) -> Resu
         let runner = Runner::new(&agent)
             .replace_config(config.clone())
             .context(context.clone());
-        let outcome = run_input(&runner, parse_input(input)?, mode, &mut stream).await;
+        let input = parse_input(input)?;
+        let outcome = if mode == Mode::Durable {
+            // A replay must not be seen where the run itself is.
+            let unobserved = RunConfig {
+                tracing: Tracing::Off,
+                ..(*config).clone()
+            };
+            let replay = Runner::new(&agent)
+                .replace_config(unobserved)
+                .context(Arc::new(CaseContext::new(&case.context)));
+            durable::run_input(&runner, &replay, input, &mut stream).await?
+        } else {
+            run_input(&runner, input, mode, &mut stream).await
+        };
         got = serialize_outcome(&outcome);
         if let Ok(result) = &outcome
             && case.records.contains(&Record::Usage)
@@ -289,7 +306,7 @@ pub(crate) async fn run_input(
 ) -> Result<RunResult<CaseContext>, Error> {
     match mode {
         Mode::Plain => runner.run(input).await,
-        Mode::Streamed => read_events(runner.stream(input), stream).await,
+        Mode::Streamed | Mode::Durable => read_events(runner.stream(input), stream).await,
     }
 }
 
@@ -302,7 +319,7 @@ pub(crate) async fn resume(
 ) -> Result<RunResult<CaseContext>, Error> {
     match mode {
         Mode::Plain => runner.resume(run).await,
-        Mode::Streamed => read_events(runner.resume_stream(run)?, stream).await,
+        Mode::Streamed | Mode::Durable => read_events(runner.resume_stream(run)?, stream).await,
     }
 }
 

@@ -3,10 +3,10 @@
 
 mod answer;
 mod person;
+mod waiting_run;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use switchboard_core::Run;
 use switchboard_core::approval::{Decision, DecisionError, Interruption};
 use switchboard_core::people::PersonAnswer;
 use switchboard_teamfile::{ApprovalRules, Context, TeamFile};
@@ -23,6 +23,7 @@ use crate::signals::{Signal, Signals};
 use answer::Answer;
 use person::PersonLine;
 pub(crate) use person::{given_answer, is_person};
+pub(crate) use waiting_run::WaitingRun;
 
 /// Decides calls that wait.
 pub(crate) struct Approvals {
@@ -128,7 +129,7 @@ impl Approvals {
             let Some(run) = conversation.waiting() else {
                 break;
             };
-            let mut run = run.clone();
+            let mut run = WaitingRun::new(run.clone());
             let before = run.interruptions();
             let has_answer = if let Some(answer) = given.take() {
                 give_answer(&mut run, answer)?;
@@ -157,7 +158,11 @@ impl Approvals {
 
     /// Decides the calls of a run as the command line says. Returns `false` if calls still wait that a person
     /// would have to decide.
-    pub(crate) fn decide_alone(&self, run: &mut Run, context: &Context) -> Result<bool, Failure> {
+    pub(crate) fn decide_alone(
+        &self,
+        run: &mut WaitingRun,
+        context: &Context,
+    ) -> Result<bool, Failure> {
         let before = run.interruptions().len();
         match &self.by {
             DecidedBy::Nobody | DecidedBy::Person => return Ok(false),
@@ -170,7 +175,7 @@ impl Approvals {
 
     async fn decide(
         &self,
-        run: &mut Run,
+        run: &mut WaitingRun,
         context: &Context,
         reader: Option<&mut LineReader>,
         signals: &mut Signals,
@@ -191,7 +196,7 @@ impl Approvals {
     /// Asks for each call.
     async fn ask(
         &self,
-        run: &mut Run,
+        run: &mut WaitingRun,
         reader: &mut LineReader,
         signals: &mut Signals,
     ) -> Result<Asked, Failure> {
@@ -241,7 +246,7 @@ impl Approvals {
     /// Acts on an answer. A call that is not decided after it is asked for again.
     fn answer(
         &self,
-        run: &mut Run,
+        run: &mut WaitingRun,
         call: &Interruption,
         answer: Answer<'_>,
     ) -> Result<(), Failure> {
@@ -275,7 +280,7 @@ impl Approvals {
     /// Acts on a person's line. Returns `true` if it is an answer.
     fn answer_as(
         &self,
-        run: &mut Run,
+        run: &mut WaitingRun,
         waiting: &Interruption,
         line: PersonLine,
     ) -> Result<bool, Failure> {
@@ -396,7 +401,7 @@ impl Approvals {
 }
 
 /// Gives the answer of the command line to the first person that the run waits for.
-fn give_answer(run: &mut Run, answer: &PersonAnswer) -> Result<(), Failure> {
+fn give_answer(run: &mut WaitingRun, answer: &PersonAnswer) -> Result<(), Failure> {
     let waiting = run.interruptions();
     let Some(waiting) = waiting.iter().find(|waiting| is_person(waiting)) else {
         return Err(Failure::usage(
@@ -425,7 +430,7 @@ impl Output {
 }
 
 fn decide_all(
-    run: &mut Run,
+    run: &mut WaitingRun,
     decide: &dyn Fn(&Interruption) -> Option<Decision>,
 ) -> Result<(), Failure> {
     for call in run.interruptions() {

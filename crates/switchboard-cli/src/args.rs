@@ -3,6 +3,7 @@
 mod commands;
 mod options;
 mod parsers;
+mod runs;
 mod serve;
 mod sessions;
 
@@ -14,8 +15,11 @@ pub(crate) use commands::{
     Chat, Check, Completions, Demo, Graph, GraphFormat, Init, Replay, Resume, Run, SPEECH_MODEL,
     TRANSCRIPTION_MODEL, Test, Voice,
 };
-pub(crate) use options::{Answer, Approve, ApproveBy, OutputOptions, TalkOptions, TeamOptions};
+pub(crate) use options::{
+    Answer, Approve, ApproveBy, Lease, OutputOptions, TalkOptions, TeamOptions,
+};
 pub(crate) use parsers::{AgentVoice, voice};
+pub(crate) use runs::{EngineName, ResumeRun, Runs, RunsCommand, Worker};
 pub(crate) use serve::{Key, Serve, Studio};
 pub(crate) use sessions::{Sessions, SessionsCommand};
 
@@ -156,6 +160,26 @@ Examples:
   switchboard sessions import tuesday.json --as restored --store postgres://localhost/chats
   switchboard sessions delete tuesday wednesday")]
     Sessions(Sessions),
+
+    /// List, show, follow, cancel and resume durable runs
+    #[command(after_help = "\
+Examples:
+  switchboard run team.toml \"Pay it back\" --session tuesday --durable
+  switchboard runs list
+  switchboard runs show tuesday/1f3a
+  switchboard runs attach tuesday/1f3a
+  switchboard runs resume tuesday/1f3a team.toml --approve all
+  switchboard runs cancel tuesday/1f3a")]
+    Runs(Runs),
+
+    /// Go on with durable runs whose process is gone
+    ///
+    /// SIGTERM lets steps in progress end; other workers go on with the runs.
+    #[command(after_help = "\
+Examples:
+  switchboard worker team.toml
+  switchboard worker team.toml --store postgres://localhost/chats --lease 5s")]
+    Worker(Worker),
 
     /// Serve teams over HTTP, for clients of OpenAI's protocols and for programs of your own
     ///

@@ -9,6 +9,7 @@ mod init;
 mod replay;
 mod resume;
 mod run;
+mod runs;
 mod schema;
 mod serve;
 mod sessions;
@@ -16,6 +17,7 @@ mod speech;
 mod studio;
 mod talk;
 mod test;
+mod worker;
 
 use std::io;
 
@@ -42,6 +44,8 @@ pub(crate) fn run(cli: Cli, language: Language) -> Result<Exit, Failure> {
         Some(Command::Chat(args)) => block_on(chat::run(args, look)),
         Some(Command::Talk(args)) => block_on(talk::run(args, look)),
         Some(Command::Sessions(args)) => block_on(sessions::run(args, look, out)),
+        Some(Command::Runs(args)) => block_on(runs::run(args, look, out)),
+        Some(Command::Worker(args)) => worker::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Studio(args)) => studio::run(&args, look),
         Some(Command::Key(args)) => serve::add_key(&args, out),
@@ -93,5 +97,9 @@ async fn open_conversation(
         (Some(name), None) => ConversationStore::open(name, team.open.store()?).await?,
     };
     let conversation = Conversation::new(team, store, args.agent.as_deref(), trace.clone()).await?;
-    Ok((conversation.take_over(args.force), trace))
+    let mut conversation = conversation.take_over(args.force);
+    if args.durable {
+        conversation.make_durable(args.lease.lease).await?;
+    }
+    Ok((conversation, trace))
 }

@@ -1,5 +1,6 @@
 //! A conversation with a team: several runs with one session, each with the agent of the last.
 
+mod durable;
 mod last_request;
 
 use std::io;
@@ -11,6 +12,7 @@ use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StreamEvent};
 use switchboard_core::{Error, ErrorKind, ModelRequest, Run, RunResult, Runner};
 use switchboard_teamfile::Context;
 
+use crate::approvals::WaitingRun;
 use crate::conversation_store::ConversationStore;
 use crate::event_line::{EventLine, is_raw, rounded};
 use crate::event_sink::EventSink;
@@ -19,6 +21,7 @@ use crate::loaded_team::LoadedTeam;
 use crate::run_error;
 use crate::signals::{Signal, Signals};
 use crate::trace_file::TraceFile;
+use durable::Durable;
 use last_request::LastRequest;
 
 /// The time between calls of [`EventSink::tick`].
@@ -38,6 +41,8 @@ pub(crate) struct Conversation {
     /// The run that waits for decisions.
     waiting: Option<Run>,
     trace: Option<TraceFile>,
+    /// The runner of durable runs, where they are durable.
+    durable: Option<Durable>,
     /// The request that a model was sent last.
     last_request: LastRequest,
     began: Instant,
@@ -109,6 +114,7 @@ impl Conversation {
             team,
             store,
             trace,
+            durable: None,
             last_request: LastRequest::default(),
             began: Instant::now(),
         })
@@ -168,6 +174,9 @@ impl Conversation {
 
     /// Closes the storage.
     pub(crate) async fn close(self) {
+        if let Some(durable) = &self.durable {
+            durable.drain().await;
+        }
         self.store.close().await;
     }
 
@@ -229,6 +238,9 @@ impl Conversation {
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
         self.waiting = None;
+        if self.durable.is_some() {
+            return self.send_durable(message, sink, signals).await;
+        }
         let stream = self.runner().stream(message);
         self.drive(stream, sink, signals).await
     }
@@ -251,7 +263,7 @@ impl Conversation {
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
         match self.waiting.take() {
-            Some(run) => self.resume(run, sink, signals).await,
+            Some(run) => self.resume(WaitingRun::new(run), sink, signals).await,
             None => Ok(RunOutcome::Finished),
         }
     }
@@ -259,17 +271,20 @@ impl Conversation {
     /// Goes on with a run that waited, and writes its events.
     pub(crate) async fn resume(
         &mut self,
-        run: Run,
+        run: WaitingRun,
         sink: &mut dyn EventSink,
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
         self.waiting = None;
-        for item in &run.to_input_list() {
+        for item in &run.run().to_input_list() {
             if let (Some(call_id), Some(tool)) = (item.call_id(), item.name()) {
                 sink.note_call(&call_id, &tool);
             }
         }
-        let stream = self.runner().resume_stream(run);
+        if self.durable.is_some() {
+            return self.resume_durable(run, sink, signals).await;
+        }
+        let stream = self.runner().resume_stream(run.into_run());
         let stream = stream.map_err(|error| {
             let changed = run_error::changed_team(&error);
             Failure::Message {

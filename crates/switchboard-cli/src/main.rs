@@ -11,6 +11,7 @@ mod commands;
 mod conversation;
 mod conversation_store;
 mod data_folder;
+mod durable;
 mod embedded_teams;
 mod event_line;
 mod event_sink;

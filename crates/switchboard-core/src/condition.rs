@@ -50,6 +50,11 @@ impl<C> Enabled<C> {
     pub(crate) fn is_always(&self) -> bool {
         matches!(self, Self::Always)
     }
+
+    /// Returns `true` if code decides.
+    pub(crate) fn is_conditional(&self) -> bool {
+        matches!(self, Self::When(_))
+    }
 }
 
 impl_clone! { enum Enabled<C> { Always, Never, When(condition) } }

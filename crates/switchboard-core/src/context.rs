@@ -3,10 +3,13 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::callback::BoxError;
 use crate::handoff::ReceivedPayload;
 use crate::items::Items;
+use crate::journal::{JournalScope, StepKind};
 use crate::model::{AddedUsage, Usage};
 use crate::tool::OuterToolCall;
 
@@ -32,6 +35,13 @@ pub struct RunContext<C = ()> {
     turn_input: Option<Items>,
     outer_call: Option<Arc<OuterToolCall>>,
     received: Option<Arc<ReceivedPayload>>,
+    journal: Option<Arc<ContextJournal>>,
+}
+
+/// The journal of the run, and the place of the code that has the context.
+struct ContextJournal {
+    scope: JournalScope,
+    turn: u32,
 }
 
 impl<C> RunContext<C> {
@@ -48,6 +58,7 @@ impl<C> RunContext<C> {
             turn_input: None,
             outer_call: None,
             received: None,
+            journal: None,
         }
     }
 
@@ -72,6 +83,59 @@ impl<C> RunContext<C> {
     pub(crate) fn with_received(mut self, received: Option<Arc<ReceivedPayload>>) -> Self {
         self.received = received;
         self
+    }
+
+    /// For a run with a journal, which has taken this number of turns.
+    pub(crate) fn with_journal(mut self, scope: Option<&JournalScope>, turn: u32) -> Self {
+        self.journal = scope.map(|scope| {
+            let scope = scope.clone();
+            Arc::new(ContextJournal { scope, turn })
+        });
+        self
+    }
+
+    /// The same context, with another counter of added usage.
+    pub(crate) fn counting(mut self, added: AddedUsage) -> Self {
+        self.added = added;
+        self
+    }
+
+    /// The place of runs inside this one in the journal.
+    pub(crate) fn journal_scope(&self) -> Option<&JournalScope> {
+        self.journal.as_ref().map(|journal| &journal.scope)
+    }
+
+    /// Does a part of the work of a tool, a filter or another callback as a step of its own. In a run with a
+    /// [`journal`](crate::journal) its outcome is recorded: if the run is interrupted later, this part does
+    /// not take place again. Elsewhere the work is just awaited.
+    ///
+    /// ```
+    /// use switchboard_core::callback::BoxError;
+    /// use switchboard_core::{Tool, tool};
+    ///
+    /// async fn reserve() -> Result<u32, BoxError> { Ok(7) }
+    /// async fn charge(seat: u32) -> Result<String, BoxError> { Ok(format!("seat {seat}")) }
+    ///
+    /// let book: Tool = tool("book").run(|ctx, (): ()| async move {
+    ///     let seat = ctx.run_context().step("reserve", reserve()).await?;
+    ///     ctx.run_context().step("charge", charge(seat)).await
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    /// The error of the work, or of the journal. Of an error from before an interruption, only the text is left.
+    pub async fn step<T, F>(&self, name: &str, work: F) -> Result<T, BoxError>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: Future<Output = Result<T, BoxError>> + Send,
+    {
+        match &self.journal {
+            None => work.await,
+            Some(journal) => {
+                let place = (journal.turn, StepKind::Code, name);
+                journal.scope.carry_out(place, Box::pin(work)).await
+            }
+        }
     }
 
     /// The payload of the handoff by which the current agent got the conversation, as a `T`: where the handoff
@@ -145,6 +209,8 @@ impl<C> Deref for RunContext<C> {
     }
 }
 
-impl_clone! { struct RunContext<C> { state, usage, added, turn_input, outer_call, received } }
+impl_clone! {
+    struct RunContext<C> { state, usage, added, turn_input, outer_call, received, journal }
+}
 
 impl_debug! { RunContext<C> { usage: usage } }

@@ -57,8 +57,11 @@ pub use entry::{
 pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
-pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
-pub use store::{ConversationStore, Conversations, Found, ListQuery, SearchQuery, folder_of};
+pub(crate) use open::{OpenConversation, Refusal, TurnCommit, TurnCommitted};
+pub use store::{
+    ConversationStore, Conversations, Found, JOURNAL_PREFIX, ListQuery, Listed, SearchQuery,
+    folder_of,
+};
 
 use self::store::DynStore;
 use self::view::State;

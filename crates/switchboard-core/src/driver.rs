@@ -14,6 +14,34 @@ macro_rules! update_span {
     };
 }
 
+/// Awaits an effect: as it is, or through the journal of a run that has one. A macro, so that the futures of runs
+/// without a journal are as large as those of the effects.
+macro_rules! effect {
+    ($driver:expr, $kind:ident, $name:expr, $work:expr) => {
+        match $driver.journal.as_deref() {
+            None => $work.await,
+            Some(journal) => {
+                let place = ($driver.run.turns(), crate::journal::StepKind::$kind, $name);
+                journal.carry_out(place, Box::pin($work)).await
+            }
+        }
+    };
+}
+
+/// Awaits a condition, as [`effect`] does. On a replay it is evaluated again, and the recorded answer counts:
+/// what it reads may have been changed by tools that do not run again.
+macro_rules! condition {
+    ($driver:expr, $kind:ident, $name:expr, $work:expr) => {
+        match $driver.journal.as_deref() {
+            None => $work.await,
+            Some(journal) => {
+                let place = ($driver.run.turns(), crate::journal::StepKind::$kind, $name);
+                journal.check(place, Box::pin($work)).await
+            }
+        }
+    };
+}
+
 pub(crate) mod agent_parts;
 mod approvals;
 mod budgets;
@@ -29,6 +57,7 @@ mod handoff_decision;
 mod handoff_input;
 mod held_events;
 mod hooks;
+mod journal;
 mod model_attempts;
 mod model_call;
 mod model_stream;
@@ -53,6 +82,7 @@ use crate::callback::BoxError;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
 use crate::items::Item;
+use crate::journal::JournalScope;
 use crate::model::{AddedUsage, CacheGroup};
 use crate::offered_tools::Offer;
 use crate::run::model_response::{EmptyOutput, ResponseRules};
@@ -111,6 +141,8 @@ pub(super) struct Driver<C> {
     reported: Option<Box<FxHashSet<usize>>>,
     /// The number of the turn in progress.
     turn: u32,
+    /// The journal of the run, where it has one.
+    journal: Option<Box<JournalScope>>,
     /// The claim to resume the run from its last wait, while what was decided is carried out.
     claim: Option<Box<Claim>>,
 }
@@ -198,6 +230,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 None => HeldEvents::default(),
             },
             reported: None,
+            journal: outer.journal.clone().map(Box::new),
             claim: None,
         }
     }
@@ -380,6 +413,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
             .inside(self.outer.as_ref().map(|outer| outer.call.clone()))
             .with_received(self.run.received.clone())
+            .with_journal(self.journal.as_deref(), self.run.turns())
     }
 
     /// The place of the calls of the current turn.
@@ -415,7 +449,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let offer = match Offer::cached(agent, self.config.tool_names) {
             Some(offer) => offer,
             None => {
-                let resolve = Offer::resolve(agent, self.ctx(), self.config.tool_names);
+                let resolve = async {
+                    let tools = self.enabled_tools(agent).await?;
+                    self.offer_with_tools(agent, tools).await
+                };
                 Box::pin(self.run_code(self.parent_span(), "a condition", resolve)).await?
             }
         };

@@ -6,9 +6,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::callback::{BoxError, DynError};
+use crate::conversation::{ConversationError, ConversationErrorKind};
 use crate::guardrail::GuardrailResult;
+use crate::journal::Transient;
 use crate::model::ModelResponse;
 use crate::run::Run;
+use crate::tool::ToolError;
 
 /// The error of a run.
 ///
@@ -25,7 +28,34 @@ struct Inner {
     handoff: Option<String>,
     guardrail: Option<GuardrailResult>,
     rejected: Option<ModelResponse>,
+    /// Set if the step may succeed when it is tried again.
+    is_transient: bool,
     run: Option<Box<Run>>,
+}
+
+/// An error as a journal records it. The cause is a part of the message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredFailure {
+    kind: ErrorKind,
+    pub(crate) message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handoff: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guardrail: Option<GuardrailResult>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rejected: Option<ModelResponse>,
+    /// The text for a model that is told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+}
+
+impl StoredFailure {
+    /// The error of user code with this text.
+    pub(crate) fn of_text(message: String) -> Self {
+        Error::new(ErrorKind::UserCode, message).to_stored()
+    }
 }
 
 /// The kinds of errors.
@@ -74,8 +104,56 @@ impl Error {
             handoff: None,
             guardrail: None,
             rejected: None,
+            is_transient: false,
             run: None,
         }))
+    }
+
+    /// The error as a journal records it.
+    pub(crate) fn to_stored(&self) -> StoredFailure {
+        let inner = &self.0;
+        StoredFailure {
+            kind: inner.kind,
+            message: inner.message.clone(),
+            agent: inner.agent.clone(),
+            handoff: inner.handoff.clone(),
+            guardrail: inner.guardrail.clone(),
+            rejected: inner.rejected.clone(),
+            text: None,
+        }
+    }
+
+    /// The error that a journal has recorded.
+    pub(crate) fn of_stored(stored: StoredFailure) -> Self {
+        Self::new(stored.kind, stored.message).with(|inner| {
+            inner.agent = stored.agent;
+            inner.handoff = stored.handoff;
+            inner.guardrail = stored.guardrail;
+            inner.rejected = stored.rejected;
+        })
+    }
+
+    /// Marks the error as one that may pass.
+    pub(crate) fn transient(self) -> Self {
+        self.with(|inner| inner.is_transient = true)
+    }
+
+    /// Returns `true` if what failed may succeed when it is tried again: a provider or a store that could
+    /// not be reached, a conversation that another run has, or code that returned a
+    /// [`Transient`] error.
+    pub fn is_transient(&self) -> bool {
+        let Some(cause) = self.cause() else {
+            return self.0.is_transient;
+        };
+        let of_tool = cause.downcast_ref::<ToolError>().map(ToolError::cause);
+        let conversation = cause.downcast_ref::<ConversationError>();
+        self.0.is_transient
+            || cause.is::<Transient>()
+            || of_tool.is_some_and(|cause| cause.is::<Transient>())
+            || match conversation {
+                Some(error) => error.kind() == ConversationErrorKind::Leased,
+                None => self.0.kind == ErrorKind::Session,
+            }
     }
 
     pub(crate) fn caused_by(self, source: impl Into<BoxError>) -> Self {

@@ -14,6 +14,7 @@ pub(crate) mod ways_back;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -137,7 +138,8 @@ type Callback<C> =
 ///     }))
 ///     .handoff(&desk);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HandoffDecision {
     /// The handoff takes place.

@@ -56,6 +56,7 @@ pub mod handle;
 pub mod handoff;
 pub mod hooks;
 pub mod items;
+pub mod journal;
 pub mod model;
 pub mod output;
 pub mod people;

@@ -20,7 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(crate) use cache_key::CacheGroup;
-pub(crate) use fingerprint::text_hash;
+pub(crate) use fingerprint::{Hash as TextHash, text_hash};
 pub use model_event::{ModelEvent, ModelRetry, RawEvent};
 pub use retry::{
     Backoff, ModelFailure, ModelTimeout, Replay, RetryAdvice, RetryDecision, RetryPolicy,

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::agent::Agent;
-use crate::callback::BoxError;
-use crate::condition::{Enabled, enabled_at};
-use crate::context::RunContext;
+use crate::condition::Enabled;
 use crate::handoff::{Handoff, Target, ToolNames, default_tool_description, targets};
 use crate::model::{HandoffSpec, ToolSpec};
 use crate::tool::{HostedTool, Tool, ToolInfo};
@@ -61,29 +59,15 @@ impl Offer {
         Some(offer.clone())
     }
 
-    /// Evaluates the conditions and resolves the offer for this turn.
-    pub(crate) async fn resolve<C>(
+    /// Resolves the offer, with the tools and handoffs that are enabled.
+    pub(crate) fn of_enabled<C>(
         agent: &Agent<C>,
-        ctx: RunContext<C>,
-        names: ToolNames,
-    ) -> Result<Self, BoxError> {
-        let tools = enabled_tools(agent, &ctx).await?;
-        Self::with_tools(agent, ctx, names, tools).await
-    }
-
-    /// Evaluates the conditions of the handoffs and resolves the offer, with the tools that are
-    /// enabled.
-    pub(crate) async fn with_tools<C>(
-        agent: &Agent<C>,
-        ctx: RunContext<C>,
         names: ToolNames,
         tools: Vec<usize>,
-    ) -> Result<Self, BoxError> {
-        let handoffs = agent.handoffs().iter();
-        let conditions = handoffs.map(|handoff| handoff.enabled());
-        let mut handoffs = enabled_at(conditions, agent, &ctx).await?;
+        mut handoffs: Vec<usize>,
+    ) -> Self {
         handoffs.retain(|at| !agent.handoffs()[*at].is_hidden());
-        Ok(Self::new(agent, names, tools, handoffs))
+        Self::new(agent, names, tools, handoffs)
     }
 
     /// Assigns each name to one owner: handoffs before tools, later ones before earlier ones.
@@ -209,15 +193,6 @@ impl Offer {
         };
         agent.handoffs().get(at)
     }
-}
-
-/// The indexes of the tools that are enabled.
-pub(crate) async fn enabled_tools<C>(
-    agent: &Agent<C>,
-    ctx: &RunContext<C>,
-) -> Result<Vec<usize>, BoxError> {
-    let conditions = agent.tools().iter().map(|tool| tool.enabled());
-    enabled_at(conditions, agent, ctx).await
 }
 
 /// A description of a handoff by name whose agent is in no team.

@@ -47,6 +47,7 @@ pub use state_check::{StateProblem, StateProblemKind, StateProblems};
 use crate::agent::Agent;
 use crate::error::Error;
 use crate::items::Input;
+use crate::journal::{JournalHandle, JournalScope};
 use crate::model::AddedUsage;
 use crate::session::SessionHandle;
 use crate::stream::event_sink::EventSink;
@@ -105,6 +106,10 @@ pub(crate) struct Surroundings {
     pub(crate) budgets: Option<Arc<OuterBudgets>>,
     /// The stream of the run around this one, where it shows the events of this one.
     pub(crate) events: Option<EventSink>,
+    /// The journal, and the place of the run in it.
+    pub(crate) journal: Option<JournalScope>,
+    /// The idempotency key of the call that the run lies inside of, for a run with a journal.
+    pub(crate) call_key: Option<String>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -187,7 +192,16 @@ impl<C, S> Runner<C, S> {
             turns: None,
             budgets: call.budgets().cloned(),
             events: call.events_inside(),
+            call_key: (call.run_context().journal_scope()).map(|_| call.idempotency_key()),
+            journal: call.run_context().journal_scope().cloned(),
         };
+        self
+    }
+
+    /// Passes the effects of one run through a journal; see [`journal`](crate::journal). Use the runner, or clones
+    /// of it, for that run alone, also where it is resumed after a wait.
+    pub fn journal(mut self, journal: JournalHandle) -> Self {
+        self.outer.journal = Some(JournalScope::new(journal));
         self
     }
 
@@ -234,6 +248,10 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         let agent = agent_keys::agent_ref(&self.agent, &self.agent);
         let mut run = Run::new(agent, input.into());
         run.position.is_person = self.agent.is_person();
+        // A run inside a tool is the same one when the run around it is made again, with the keys of its calls.
+        if let (Some(journal), Some(call)) = (&self.outer.journal, &self.outer.call_key) {
+            run.id = journal.run_id(call);
+        }
         run
     }
 

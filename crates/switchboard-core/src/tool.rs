@@ -15,7 +15,7 @@ pub use builder::{ToolBuilder, tool};
 pub(crate) use context::{CallInfo, ProgressReporter};
 pub use context::{OuterToolCall, ToolContext};
 use error::TimedOut;
-pub(crate) use error::{NotApproved, ToolNotFound};
+pub(crate) use error::{NotApproved, OutcomeUnknown, ToolNotFound};
 pub use error::{ToolError, ToolErrorKind, ToolFailure};
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
@@ -31,6 +31,7 @@ use crate::approval::ApprovalRule;
 use crate::callback::{Outcome, call};
 use crate::condition::Enabled;
 use crate::guardrail::ToolGuardrail;
+use crate::journal::Repeat;
 use crate::model::{ToolInput, ToolSpec};
 use crate::schema::{Payload, fingerprint};
 
@@ -85,6 +86,8 @@ struct Settings<C> {
     enabled: Enabled<C>,
     approval: ApprovalRule<ToolContext<C>>,
     agent: Option<Agent<C>>,
+    /// The permission to call it again after an interruption.
+    repeat: Repeat,
     /// Set if the provider runs the tool.
     hosted: Option<HostedTool>,
 }
@@ -131,6 +134,11 @@ impl<C> Tool<C> {
     /// The agent behind the tool, where it is one; see [`Agent::as_tool`].
     pub fn agent(&self) -> Option<&Agent<C>> {
         self.0.settings.agent.as_ref()
+    }
+
+    /// The permission to call the tool again where its run was interrupted; see [`ToolBuilder::at_most_once`].
+    pub fn repeat(&self) -> Repeat {
+        self.0.settings.repeat
     }
 
     pub(crate) fn enabled(&self) -> &Enabled<C> {

@@ -18,8 +18,8 @@ use sqlx::query::Query;
 use sqlx::{Connection as _, Row};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Revision, SearchQuery,
-    now, to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Listed, Revision,
+    SearchQuery, now, to_millis,
 };
 use tokio::time::timeout_at;
 
@@ -290,7 +290,8 @@ impl ConversationStore for PostgresStore {
             let listed = sqlx::query(statement.sql())
                 .bind(query.changed_before.map(to_millis))
                 .bind(query.expired_before.map(to_millis))
-                .bind(limit);
+                .bind(limit)
+                .bind(query.listed == Listed::Journals);
             match &folder {
                 None => listed,
                 Some(folder) => listed.bind(&**folder),

@@ -86,6 +86,9 @@ const MAX_LEASE: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 #[derive(Clone)]
 pub struct RedisStore(Arc<Inner>);
 
+/// The number of names that are read beyond a limit, as some may be of the other kind.
+const SPARE_NAMES: usize = 32;
+
 struct Inner {
     connection: Connection,
     scripts: Scripts,
@@ -280,39 +283,18 @@ impl Inner {
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, StoreError> {
-        let mut pipeline = redis::pipe();
-        let [_, _, all, expires, _] = self.keys("");
-        let changed = match &query.folder {
-            None => all,
-            Some(folder) => self.key("folder", folder),
-        };
-        match query.expired_before {
+        let ids = match query.expired_before {
             Some(time) => {
-                let until = to_millis(time);
-                pipeline
-                    .cmd("ZRANGEBYSCORE")
-                    .arg(expires)
-                    .arg("-inf")
-                    .arg(until);
+                let [_, _, _, expires, _] = self.keys("");
+                let mut pipeline = redis::pipe();
+                let command = pipeline.cmd("ZRANGEBYSCORE").arg(expires);
+                command.arg("-inf").arg(to_millis(time));
+                let (mut ids,): (Vec<String>,) = self.query(&pipeline).await?;
+                ids.retain(|id| query.listed.includes(id));
+                ids
             }
-            None => {
-                // The scores are negative, so that the last changed come first.
-                let from = query
-                    .changed_before
-                    .map(|time| format!("({}", -to_millis(time)));
-                let from = from.unwrap_or_else(|| "-inf".to_owned());
-                let limit = query
-                    .limit
-                    .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-                pipeline
-                    .cmd("ZRANGEBYSCORE")
-                    .arg(changed)
-                    .arg(from)
-                    .arg("+inf");
-                pipeline.arg("LIMIT").arg(0).arg(limit.unwrap_or(-1));
-            }
-        }
-        let (ids,): (Vec<String>,) = self.query(&pipeline).await?;
+            None => self.last_changed(query).await?,
+        };
         let mut heads = self.heads(&ids).await?;
         heads.retain(|head| {
             let folder = query.folder.as_deref();
@@ -322,6 +304,39 @@ impl Inner {
         heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
         heads.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(heads)
+    }
+
+    /// The names of the records that a list begins with, page by page: conversations and journals have one index.
+    async fn last_changed(&self, query: &ListQuery) -> Result<Vec<String>, StoreError> {
+        let [_, _, all, _, _] = self.keys("");
+        let changed = match &query.folder {
+            None => all,
+            Some(folder) => self.key("folder", folder),
+        };
+        // The scores are negative, so that the last changed come first.
+        let from = query
+            .changed_before
+            .map(|time| format!("({}", -to_millis(time)));
+        let from = from.unwrap_or_else(|| "-inf".to_owned());
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let page = limit.saturating_add(SPARE_NAMES);
+        let mut ids = Vec::new();
+        let mut offset = 0;
+        while ids.len() < limit {
+            let mut pipeline = redis::pipe();
+            let command = pipeline.cmd("ZRANGEBYSCORE").arg(&changed);
+            command.arg(&from).arg("+inf").arg("LIMIT").arg(offset);
+            command.arg(i64::try_from(page).unwrap_or(-1));
+            let (read,): (Vec<String>,) = self.query(&pipeline).await?;
+            let is_last = read.len() < page;
+            offset += read.len();
+            ids.extend(read.into_iter().filter(|id| query.listed.includes(id)));
+            if is_last {
+                break;
+            }
+        }
+        ids.truncate(limit);
+        Ok(ids)
     }
 
     async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, StoreError> {

@@ -14,6 +14,9 @@ pub use switchboard_core::{
     items, model, output, people, run, schema, session, stream, team, testing, tool, trace,
 };
 // The attribute, beside the function and the module of the same name.
+#[cfg(feature = "durable")]
+#[doc(inline)]
+pub use switchboard_durable as durable;
 #[doc(inline)]
 pub use switchboard_macros::tool;
 #[doc(inline)]

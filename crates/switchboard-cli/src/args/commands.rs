@@ -45,6 +45,15 @@ pub(crate) struct Run {
     #[arg(short, long, value_name = "FILE", conflicts_with = "message")]
     pub(crate) input: Option<PathBuf>,
 
+    /// Names the message, with --durable: the same key again is the same message, and answered once
+    #[arg(
+        long,
+        value_name = "KEY",
+        requires = "durable",
+        conflicts_with = "input"
+    )]
+    pub(crate) key: Option<String>,
+
     #[command(flatten)]
     pub(crate) output: OutputOptions,
 }

@@ -79,8 +79,31 @@ pub(crate) struct TalkOptions {
     pub(crate) approve: Approve,
 
     /// Write the spans of the runs to this file, one a line as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "durable")]
     pub(crate) trace: Option<PathBuf>,
+
+    /// Let answers survive the end of the program: `switchboard runs` and `switchboard worker` go on with them
+    #[arg(long, requires = "session")]
+    pub(crate) durable: bool,
+
+    #[command(flatten)]
+    pub(crate) lease: Lease,
+}
+
+/// The lease of durable runs.
+#[derive(Debug, Args)]
+pub(crate) struct Lease {
+    /// The time after which another process may take durable runs of one that is gone, as in 15s
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
+    pub(crate) lease: Duration,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(15),
+        }
+    }
 }
 
 /// The decisions on calls that wait for approval.

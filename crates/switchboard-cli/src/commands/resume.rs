@@ -24,6 +24,8 @@ pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure>
         agent: None,
         approve: args.approve,
         trace: args.trace,
+        durable: false,
+        lease: args::Lease::default(),
     };
     let (mut conversation, trace) = open_conversation(team, &talk).await?;
     if !conversation.load_waiting().await? {

@@ -28,17 +28,21 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     let asks = Output::new(args.output.json);
     let approvals = Approvals::new(&talk.options.approve, &file, asks, look)?;
     let (mut conversation, trace) = open_conversation(team, &talk.options).await?;
+    conversation.name_message(args.key);
     let mut signals = Signals::listen()?;
     let mut sink = super::sink(&args.output, look, conversation.team());
     let mut messenger = Messenger::new(&mut conversation, &approvals, &mut *sink, &mut signals);
     let exit = messenger.send_all(&messages).await;
     if let Ok(Exit::Waiting) = exit {
         let person = asked_person(&conversation);
-        sink.write_help(&waiting_help(
-            &talk.team.team,
-            talk.options.session.as_deref(),
-            person.as_deref(),
-        ))?;
+        sink.write_help(&match conversation.durable_id() {
+            Some(run) => durable_help(&talk.team.team, run),
+            None => waiting_help(
+                &talk.team.team,
+                talk.options.session.as_deref(),
+                person.as_deref(),
+            ),
+        })?;
     }
     conversation.close().await;
     // The trace of a run that failed is complete as well.
@@ -73,6 +77,12 @@ pub(super) fn waiting_help(team: &Path, session: Option<&str>, person: Option<&s
                  --approve decides without asking"
             .to_owned(),
     }
+}
+
+/// Advice for a durable run that waits.
+pub(super) fn durable_help(team: &Path, run: &str) -> String {
+    let (run, team) = (shell::quoted(run.as_ref()), shell::quoted(team));
+    format!("go on with `switchboard runs resume {run} {team}`")
 }
 
 /// Sends messages, and decides the calls that wait.
@@ -129,7 +139,7 @@ impl<'a> Messenger<'a> {
     }
 
     /// Decides the calls that wait after this outcome.
-    async fn settle(&mut self, outcome: RunOutcome) -> Result<Exit, Failure> {
+    pub(super) async fn settle(&mut self, outcome: RunOutcome) -> Result<Exit, Failure> {
         if outcome == RunOutcome::Waiting && self.reader.is_none() {
             self.reader = self.approvals.reader()?;
         }

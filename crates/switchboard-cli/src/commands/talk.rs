@@ -19,7 +19,7 @@ use switchboard_teamfile::{Context, TeamFile};
 use super::open_conversation;
 use super::run::{asked_person, waiting_help};
 use super::speech::Speech;
-use crate::approvals::{Approvals, Output};
+use crate::approvals::{Approvals, Output, WaitingRun};
 use crate::args;
 use crate::conversation::Conversation;
 use crate::embedded_teams;
@@ -216,14 +216,15 @@ impl Talk<'_> {
         }
         self.write_voice(&event)?;
         match event.kind {
-            VoiceEventKind::ApprovalRequired(mut run) => {
+            VoiceEventKind::ApprovalRequired(run) => {
+                let mut run = WaitingRun::new(*run);
                 let context = self.conversation.team().open.context();
                 if !self.approvals.decide_alone(&mut run, context)? {
                     self.exit = Exit::Waiting;
                     return Ok(false);
                 }
                 // The session lives, so this cannot fail.
-                let _ = self.handle.resume(*run).await;
+                let _ = self.handle.resume(run.into_run()).await;
                 Ok(true)
             }
             VoiceEventKind::Error(error) => {

@@ -146,6 +146,6 @@ fn bash_completes_commands_and_options() {
         assert_eq!(ran.stderr, "");
         ran.stdout
     };
-    assert_eq!(completed("switchboard", "ru"), "run\n");
+    assert_eq!(completed("switchboard", "ru"), "run runs\n");
     assert_eq!(completed("switchboard run", "--co"), "--context --color\n");
 }

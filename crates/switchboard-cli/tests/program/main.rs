@@ -13,6 +13,8 @@ mod chat_commands;
 mod checks;
 mod command_line;
 mod conversations;
+#[cfg(unix)]
+mod durable;
 mod encrypted_sessions;
 mod files;
 mod graphs;

@@ -54,11 +54,13 @@ pub enum EntryContent {
     /// A run that waits for a person's decision, as JSON; see
     /// [`Conversation::waiting_run`](super::Conversation::waiting_run).
     Waiting(Arc<str>),
+    /// A step of a durable run, as JSON. Only journals have these; see [`Listed::Journals`](super::Listed).
+    Step(Arc<str>),
 }
 
 impl EntryContent {
     /// The name of the kind of content, as stores write it: `item`, `replacement`, `state`, `refused`,
-    /// `waiting`.
+    /// `waiting`, `step`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Item(_) => "item",
@@ -66,6 +68,7 @@ impl EntryContent {
             Self::State(_) => "state",
             Self::Refused(_) => "refused",
             Self::Waiting(_) => "waiting",
+            Self::Step(_) => "step",
         }
     }
 
@@ -73,7 +76,9 @@ impl EntryContent {
     pub fn as_json(&self) -> &str {
         match self {
             Self::Item(item) | Self::Replacement(item) => item.as_json(),
-            Self::State(json) | Self::Refused(json) | Self::Waiting(json) => json,
+            Self::State(json) | Self::Refused(json) | Self::Waiting(json) | Self::Step(json) => {
+                json
+            }
         }
     }
 
@@ -89,6 +94,7 @@ impl EntryContent {
             "state" => Ok(Self::State(json.into())),
             "refused" => Ok(Self::Refused(json.into())),
             "waiting" => Ok(Self::Waiting(json.into())),
+            "step" => Ok(Self::Step(json.into())),
             _ => Err(InvalidEntry(format!("there is no entry of kind {kind:?}"))),
         }
     }
@@ -97,7 +103,7 @@ impl EntryContent {
     pub fn item(&self) -> Option<&Item> {
         match self {
             Self::Item(item) | Self::Replacement(item) => Some(item),
-            Self::State(_) | Self::Refused(_) | Self::Waiting(_) => None,
+            Self::State(_) | Self::Refused(_) | Self::Waiting(_) | Self::Step(_) => None,
         }
     }
 

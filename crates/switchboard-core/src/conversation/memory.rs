@@ -159,6 +159,7 @@ impl ConversationStore for MemoryStore {
         let mut heads: Vec<&Head> = all
             .values()
             .map(|stored| &stored.head)
+            .filter(|head| query.listed.includes(&head.id))
             .filter(|head| is_in_folder(&head.id, query.folder.as_deref()))
             .filter(|head| query.changed_before.is_none_or(|time| head.changed < time))
             .filter(|head| {

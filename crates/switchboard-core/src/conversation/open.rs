@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::entry::{Commit, Committed, Entry, EntryContent, Expected, Head, Revision};
 use super::view::{Ranges, State};
@@ -36,8 +36,16 @@ pub(crate) struct OpenConversation {
     is_resumed: bool,
 }
 
+/// A turn that is committed.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct TurnCommitted {
+    /// The revision before.
+    pub(crate) expected: Option<Revision>,
+    pub(crate) revision: Revision,
+}
+
 /// The changes that a turn makes to a conversation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TurnCommit<'a> {
     /// The revision that the run has seen; `None` for a conversation that did not exist.
     pub(crate) expected: Option<Revision>,
@@ -88,10 +96,7 @@ impl Conversation {
         (open.state, open.state_at) = self.state_at(&head, head.revision.next).await?;
         open.head = Some(head);
         open.load_known(limit).await?;
-        open.view = open.known.iter().map(|(item, _)| item.clone()).collect();
-        let is_note = |position: &u64| open.state.notes.contains(position);
-        let notes = open.known.iter().filter(|(_, at)| is_note(at));
-        open.notes = notes.map(|(item, _)| item.clone()).collect();
+        open.show_known();
         Ok(open)
     }
 
@@ -117,6 +122,21 @@ impl Conversation {
             (open.state, open.state_at) = self.state_at(&head, seen.next).await?;
         }
         open.head = Some(head);
+        Ok(open)
+    }
+
+    /// Opens the conversation for a run that is made again, as it was at a revision; with a limit, the latest
+    /// items of its view.
+    pub(crate) async fn open_at(
+        &self,
+        revision: Option<Revision>,
+        limit: Option<usize>,
+    ) -> Result<OpenConversation, BoxError> {
+        let mut open = self.reopen(revision).await?;
+        open.trust_number();
+        open.knows_view = true;
+        open.load_known(limit).await?;
+        open.show_known();
         Ok(open)
     }
 }
@@ -155,6 +175,19 @@ impl OpenConversation {
         });
         self.known = items.collect();
         Ok(())
+    }
+
+    /// Tells a commit that was made before by its number alone: the journal of the run has one writer.
+    pub(crate) fn trust_number(&mut self) {
+        self.is_resumed = false;
+    }
+
+    /// Makes the view of the items that were read.
+    fn show_known(&mut self) {
+        self.view = self.known.iter().map(|(item, _)| item.clone()).collect();
+        let is_note = |position: &u64| self.state.notes.contains(position);
+        let notes = self.known.iter().filter(|(_, at)| is_note(at));
+        self.notes = notes.map(|(item, _)| item.clone()).collect();
     }
 
     /// The name of the conversation.
@@ -216,7 +249,10 @@ impl OpenConversation {
     ///
     /// Marks of what was refused since the run has read the conversation are no part of it, so that a
     /// message that is refused does not make another one fail.
-    pub(crate) async fn commit(&mut self, mut turn: TurnCommit<'_>) -> Result<Revision, BoxError> {
+    pub(crate) async fn commit(
+        &mut self,
+        mut turn: TurnCommit<'_>,
+    ) -> Result<TurnCommitted, BoxError> {
         if turn.view.is_some() && !self.knows_view {
             self.load_known(None).await?;
             self.knows_view = true;
@@ -225,7 +261,12 @@ impl OpenConversation {
         let mut attempts = 0;
         loop {
             let error = match self.commit_at(&turn).await {
-                Ok(revision) => return Ok(revision),
+                Ok(revision) => {
+                    return Ok(TurnCommitted {
+                        expected: turn.expected,
+                        revision,
+                    });
+                }
                 Err(error) => error,
             };
             // Nothing of it is stored.
@@ -268,8 +309,36 @@ impl OpenConversation {
         Ok(Some(revision))
     }
 
-    /// Commits a turn at the revision that it expects.
-    async fn commit_at(&mut self, turn: &TurnCommit<'_>) -> Result<Revision, BoxError> {
+    /// Takes note of a commit that was made before.
+    pub(crate) async fn replay(
+        &mut self,
+        mut turn: TurnCommit<'_>,
+        committed: TurnCommitted,
+    ) -> Result<(), BoxError> {
+        turn.expected = committed.expected;
+        if turn.view.is_some() && !self.knows_view {
+            self.load_known(None).await?;
+            self.knows_view = true;
+        }
+        let (commit, state) = self.prepare(&turn)?;
+        self.is_resumed = false;
+        self.note_commit(&commit, committed.revision);
+        self.set_state(state);
+        Ok(())
+    }
+
+    fn set_state(&mut self, state: Option<(State, u64)>) {
+        if let Some((state, at)) = state {
+            self.state = state;
+            self.state_at = Some(at);
+        }
+    }
+
+    /// The commit of a turn at the revision that it expects, and the state that it changes to.
+    fn prepare(
+        &mut self,
+        turn: &TurnCommit<'_>,
+    ) -> Result<(Commit, Option<(State, u64)>), BoxError> {
         let first = self.head.as_ref().map_or(0, |head| head.first);
         let start = turn.expected.map_or(0, |revision| revision.next);
         let mut entries = Vec::with_capacity(turn.input.len() + turn.items.len() + 1);
@@ -330,6 +399,13 @@ impl OpenConversation {
         commit.number = turn.number;
         commit.agent = is_new_agent.then(|| turn.next_agent.clone());
         commit.details.clone_from(&turn.details);
+        Ok((commit, state))
+    }
+
+    /// Commits a turn at the revision that it expects.
+    async fn commit_at(&mut self, turn: &TurnCommit<'_>) -> Result<Revision, BoxError> {
+        let (commit, state) = self.prepare(turn)?;
+        let start = turn.expected.map_or(0, |revision| revision.next);
         let end = start + commit.entries.len() as u64;
         let made = self.is_resumed.then(|| commit.entries.clone());
         let revision = self.store(commit).await?;
@@ -349,10 +425,7 @@ impl OpenConversation {
                 return Err(conflict().into());
             }
         }
-        if let Some((state, at)) = state {
-            self.state = state;
-            self.state_at = Some(at);
-        }
+        self.set_state(state);
         Ok(revision)
     }
 
@@ -399,23 +472,30 @@ impl OpenConversation {
     }
 
     async fn store(&mut self, commit: Commit) -> Result<Revision, BoxError> {
-        let (agent, details, time) = (commit.agent.clone(), commit.details.clone(), commit.time);
+        let mut noted = Commit::new(commit.expected, Vec::new());
+        (noted.agent, noted.details) = (commit.agent.clone(), commit.details.clone());
+        noted.time = commit.time;
         let id = self.conversation.id.clone();
         let committed = self.conversation.store().commit_dyn(&id, commit).await?;
         let Committed::At(revision) = committed else {
             return Err(ConversationError::conflict(&id).into());
         };
-        let head = self
-            .head
-            .get_or_insert_with(|| Head::new(id, revision, time));
-        head.revision = revision;
-        if let Some(agent) = agent {
-            head.agent = agent;
-        }
-        if details.is_some() {
-            head.details = details;
-        }
+        self.note_commit(&noted, revision);
         Ok(revision)
+    }
+
+    /// Changes the head as a commit has, without its entries.
+    fn note_commit(&mut self, commit: &Commit, revision: Revision) {
+        let id = &self.conversation.id;
+        let new = || Head::new(id.clone(), revision, commit.time);
+        let head = self.head.get_or_insert_with(new);
+        head.revision = revision;
+        if let Some(agent) = &commit.agent {
+            head.agent.clone_from(agent);
+        }
+        if let Some(details) = &commit.details {
+            head.details = Some(details.clone());
+        }
     }
 
     /// The positions of the items of a view, and the items that the conversation does not have, which

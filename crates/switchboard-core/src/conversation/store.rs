@@ -88,9 +88,36 @@ pub struct ListQuery {
     pub changed_before: Option<SystemTime>,
     /// Only those that expired before this time.
     pub expired_before: Option<SystemTime>,
+    /// Conversations, or the journals of durable runs.
+    pub listed: Listed,
     /// Only those in this folder; see [`folder_of`]. Stores have an index for it, so that the conversations of
     /// other folders cost nothing.
     pub folder: Option<Arc<str>>,
+}
+
+/// The beginning of the names of journals.
+pub const JOURNAL_PREFIX: &str = "switchboard-run:";
+
+/// The records that a list has.
+///
+/// A journal is stored as a conversation is: a record that only grows, whose writer knows its revision. Its name begins
+/// with [`JOURNAL_PREFIX`], and its entries are [`EntryContent::Step`](super::EntryContent::Step)s. Its time of
+/// expiry is the time at which the run is due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Listed {
+    /// Conversations.
+    #[default]
+    Conversations,
+    /// Journals of durable runs.
+    Journals,
+}
+
+impl Listed {
+    /// Returns `true` if the record of this name is of this kind.
+    pub fn includes(self, id: &str) -> bool {
+        id.starts_with(JOURNAL_PREFIX) == (self == Self::Journals)
+    }
 }
 
 /// The entries to search for.

@@ -90,7 +90,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let context = || self.tool_context(call, text, &OpenSpan::default(), None);
         let arguments = readable_arguments(&call.call);
         let needed = tool.approval().applies(context, arguments, &call.tool);
-        let is_needed = self.trace.within(self.parent_span(), needed).await;
+        let needed = self.trace.within(self.parent_span(), needed);
+        let call_id = call.call.call_id().unwrap_or_default();
+        let step = self.step_name(format_args!("{} {call_id}", call.tool));
+        let is_needed = self.rule(&step, needed).await;
         let kind = tool_kind(tool.agent().is_some());
         let mut approval = self.approval(is_needed, &kind, &call.tool);
         if approval.is_waiting() {
@@ -190,7 +193,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let context = || self.tool_context(&call, text, &OpenSpan::default(), None);
                 let arguments = readable_arguments(&request.item);
                 let needed = tool.approval().applies(context, arguments, &name);
-                if !self.trace.within(self.parent_span(), needed).await {
+                let needed = self.trace.within(self.parent_span(), needed);
+                if !self.rule(&name, needed).await {
                     approval.decision = Some(Decision::approve());
                 }
             }
@@ -219,7 +223,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     None => readable_arguments(&call.call),
                 };
                 let needed = handoff.approval().applies(context, arguments, &call.tool);
-                let is_needed = self.trace.within(self.parent_span(), needed).await;
+                let needed = self.trace.within(self.parent_span(), needed);
+                let is_needed = self.rule(&call.tool, needed).await;
                 let to = self.run.handoff_target(call);
                 let kind = InterruptionKind::Handoff { to };
                 let approval = self.approval(is_needed, &kind, &call.tool);

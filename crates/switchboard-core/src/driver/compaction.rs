@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
 
 use super::Driver;
-use super::conversation::{is_conflict, session_error};
+use super::conversation::{is_conflict, load_error, session_error};
 use crate::callback::{BoxError, catch_panic};
-use crate::conversation::OpenConversation;
+use crate::conversation::{Conversation, OpenConversation, Revision};
 use crate::environment::environment;
 use crate::error::Error;
 use crate::filters::write_summary;
@@ -16,7 +17,7 @@ use crate::items::Items;
 
 /// The outcome of a compaction.
 #[derive(Debug)]
-pub(super) enum Compacted {
+enum Compacted {
     /// The conversation is short enough, or has its summary.
     Done,
     /// The conversation stays as it is, for this reason.
@@ -25,10 +26,82 @@ pub(super) enum Compacted {
     Changed,
 }
 
+/// A compaction as it is recorded.
+#[derive(Debug, Serialize, Deserialize)]
+struct CompactionStep {
+    /// The revision of the conversation afterwards.
+    revision: Option<Revision>,
+    failure: Option<String>,
+}
+
+/// A conversation after its compaction.
+pub(super) struct Compaction {
+    /// The reason for which the conversation is as it was.
+    pub(super) failure: Option<String>,
+    /// Set if the conversation was opened again.
+    pub(super) is_reopened: bool,
+}
+
 impl<C: Send + Sync + 'static> Driver<C> {
+    /// Opens a conversation for a new run, on a replay at the revision that the run began with.
+    pub(super) async fn open_recorded(
+        &self,
+        conversation: &Conversation,
+        limit: Option<usize>,
+    ) -> Result<OpenConversation, Error> {
+        let mut opened = None;
+        let open = async {
+            let open = catch_panic(conversation.open(limit)).await;
+            let open = opened.insert(open.map_err(load_error)?);
+            Ok::<_, Error>(open.revision())
+        };
+        let revision = effect!(self, Conversation, "open", open)?;
+        match opened {
+            Some(open) => Ok(open),
+            None => reopen(conversation, revision, limit).await,
+        }
+    }
+
+    /// Compacts a conversation, unless the journal has that it is done.
+    pub(super) async fn compact_recorded(
+        &self,
+        conversation: &Conversation,
+        open: &mut OpenConversation,
+    ) -> Result<Compaction, Error> {
+        let before = open.revision();
+        let mut is_live = false;
+        let mut is_reopened = false;
+        let compact = async {
+            is_live = true;
+            let failure = match self.compact(open).await? {
+                Compacted::Done => None,
+                Compacted::Failed(reason) => Some(reason),
+                Compacted::Changed => {
+                    *open = catch_panic(conversation.open(None))
+                        .await
+                        .map_err(load_error)?;
+                    is_reopened = true;
+                    Some("another writer changed the conversation meanwhile".to_owned())
+                }
+            };
+            let revision = open.revision();
+            Ok::<_, Error>(CompactionStep { revision, failure })
+        };
+        let step = effect!(self, Conversation, "compact", compact)?;
+        if !is_live && step.revision != before {
+            *open = reopen(conversation, step.revision, None).await?;
+            is_reopened = true;
+        }
+        let failure = step.failure;
+        Ok(Compaction {
+            failure,
+            is_reopened,
+        })
+    }
+
     /// Replaces the older part of a long view by a summary. A summary that cannot be written in time is
     /// no error: the message must not wait for it.
-    pub(super) async fn compact(&self, open: &mut OpenConversation) -> Result<Compacted, Error> {
+    async fn compact(&self, open: &mut OpenConversation) -> Result<Compacted, Error> {
         let Some(compaction) = &self.config.compaction else {
             return Ok(Compacted::Done);
         };
@@ -66,6 +139,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Err(error) => Err(session_error("nothing was run", error)),
         }
     }
+}
+
+/// Opens a conversation as it was at a revision.
+async fn reopen(
+    conversation: &Conversation,
+    revision: Option<Revision>,
+    limit: Option<usize>,
+) -> Result<OpenConversation, Error> {
+    let open = catch_panic(conversation.open_at(revision, limit)).await;
+    open.map_err(load_error)
 }
 
 /// Warns that a conversation was not compacted.

@@ -7,16 +7,18 @@ use futures_timer::Delay;
 use futures_util::future::{Either, select};
 
 use super::Driver;
-use super::compaction::{Compacted, warn_of_failure};
+use super::compaction::warn_of_failure;
 use super::conversation_team::new_details;
 use crate::agent::Agent;
 use crate::callback::{BoxError, call, catch_panic};
 use crate::conversation::{
     Conversation, ConversationError, ConversationErrorKind, OpenConversation, Refusal, TurnCommit,
+    TurnCommitted,
 };
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::InputGuardrail;
 use crate::items::Item;
+use crate::journal::{Carried, JournalScope, Repeat, StepKind};
 use crate::run::agent_keys;
 use crate::runner::{ActiveAgent, Exclusive, HistoryPolicy};
 
@@ -66,29 +68,29 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let limit = limit.or_else(|| session.and_then(|session| session.limit()));
         let is_new = self.run.session.conversation.is_none() && self.run.turns() == 0;
         let mut open = match &self.run.session.conversation {
-            None => catch_panic(conversation.open(limit)).await,
-            Some(state) => catch_panic(conversation.reopen(state.revision)).await,
-        }
-        .map_err(load_error)?;
+            None => self.open_recorded(&conversation, limit).await?,
+            Some(state) => {
+                let reopened = catch_panic(conversation.reopen(state.revision)).await;
+                let mut reopened = reopened.map_err(load_error)?;
+                if self.journal.is_some() {
+                    reopened.trust_number();
+                }
+                reopened
+            }
+        };
         let team = self.team_identity();
         self.check_team(&open, &team, is_new)?;
         let mut failed_compaction = None;
         if is_new {
             self.take_stored_agent(&open)?;
             // Of a view that was not loaded as a whole, the rest would be lost.
-            if limit.is_none() {
-                failed_compaction = match self.compact(&mut open).await? {
-                    Compacted::Done => None,
-                    Compacted::Failed(reason) => Some(reason),
-                    Compacted::Changed => {
-                        open = catch_panic(conversation.open(limit))
-                            .await
-                            .map_err(load_error)?;
-                        self.check_team(&open, &team, is_new)?;
-                        self.take_stored_agent(&open)?;
-                        Some("another writer changed the conversation meanwhile".to_owned())
-                    }
-                };
+            if limit.is_none() && self.config.compaction.is_some() {
+                let compacted = self.compact_recorded(&conversation, &mut open).await?;
+                if compacted.is_reopened {
+                    self.check_team(&open, &team, is_new)?;
+                    self.take_stored_agent(&open)?;
+                }
+                failed_compaction = compacted.failure;
             }
             if let Some(reason) = &failed_compaction {
                 warn_of_failure(reason);
@@ -98,12 +100,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
             self.add_history(&open, limit.is_some()).await?;
         } else if self.run.leaves_kept_wait() {
-            let unchanged = catch_panic(open.expect_unchanged()).await;
-            let revision = unchanged.map_err(|error| session_error("nothing was run", error))?;
+            let unchanged = async {
+                let unchanged = catch_panic(open.expect_unchanged()).await;
+                unchanged.map_err(|error| session_error("nothing was run", error))
+            };
+            let revision = effect!(self, Conversation, "resume", unchanged)?;
             self.run_mut().set_revision(revision);
         } else if self.run.session.conversation.is_none() {
-            let revision = open.revision();
-            self.run_mut().attach_conversation_late(revision);
+            let (revision, id) = (open.revision(), self.id_in_conversation());
+            self.run_mut().attach_conversation_late(id, revision);
         }
         let details = new_details(&open, team)?;
         self.conversation = Some(Box::new(AttachedConversation {
@@ -130,9 +135,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
         } else {
             self.run_mut().attach_session(&open.view, is_truncated);
         }
+        let id = self.id_in_conversation();
         self.run_mut()
-            .attach_conversation(open.revision(), open.notes.clone());
+            .attach_conversation(id, open.revision(), open.notes.clone());
         Ok(())
+    }
+
+    /// The identifier of the run in the record of the conversation. That of a run with a journal is the same on a
+    /// replay, so that a turn is committed once.
+    fn id_in_conversation(&self) -> Arc<str> {
+        match self.journal {
+            None => format!("{:032x}", fastrand::u128(..)).into(),
+            Some(_) => format!("{:032x}", self.run.id).into(),
+        }
     }
 
     /// Guardrails of the runner's agent, for a message that begins with another agent: what guards the
@@ -206,8 +221,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         // Items must not be stored and still count as unsaved: a stop waits for this.
         let _guard = self.events.as_ref().map(|events| events.saving());
-        let revision = catch_panic(attached.open.commit(turn)).await;
-        let revision = revision.map_err(|error| commit_error(state.commits, error))?;
+        let commits = state.commits;
+        let committed = match self.journal.as_deref() {
+            None => catch_panic(attached.open.commit(turn)).await,
+            Some(journal) => {
+                let place = (self.run.turns(), StepKind::Conversation, "commit");
+                Ok(commit_recorded(journal, place, &mut attached.open, turn, commits).await?)
+            }
+        };
+        let committed = committed.map_err(|error| commit_error(commits, error))?;
+        let revision = committed.revision;
         attached.details = None;
         self.run_mut().committed(revision);
         Ok(())
@@ -297,7 +320,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let commit = attached
             .open
             .commit_refusal(&state.run, number, agent, &refusal);
-        match Box::pin(catch_panic(commit)).await {
+        let commit = async {
+            let committed = catch_panic(commit).await;
+            committed.map_err(|error| session_error("the refusal is not recorded", error))
+        };
+        let place = (self.run.turns(), StepKind::Conversation, "refusal");
+        let committed = match self.journal.as_deref() {
+            None => Box::pin(commit).await,
+            Some(journal) => journal.carry_out(place, Box::pin(commit)).await,
+        };
+        match committed {
             Ok(revision) => self.run_mut().mark_committed(revision),
             Err(error) => tracing::warn!(%error, "a refused message could not be recorded"),
         }
@@ -314,7 +346,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let lease = Lease {
             conversation: conversation.clone(),
-            owner: format!("{:032x}", fastrand::u128(..)),
+            // A run with a journal takes its own lease again after a crash.
+            owner: self.id_in_conversation().as_ref().to_owned(),
         };
         let (mut pause, longest) = LEASE_PAUSES;
         let mut waited = Duration::ZERO;
@@ -400,6 +433,32 @@ impl Lease {
 
     async fn end(&self) -> Result<(), BoxError> {
         self.conversation.release(&self.owner).await
+    }
+}
+
+/// Commits a turn, unless the journal has that it is committed. The commit that follows one whose record was lost
+/// changes nothing, because the run and the number are the same.
+async fn commit_recorded(
+    journal: &JournalScope,
+    place: (u32, StepKind, &str),
+    open: &mut OpenConversation,
+    turn: TurnCommit<'_>,
+    commits: u32,
+) -> Result<TurnCommitted, Error> {
+    let commit = async {
+        let committed = catch_panic(open.commit(turn.clone())).await;
+        committed.map_err(|error| commit_error(commits, error))
+    };
+    match journal
+        .step(place, Repeat::Allowed, Box::pin(commit))
+        .await?
+    {
+        Carried::Recorded(committed) => {
+            let replayed = catch_panic(open.replay(turn, committed)).await;
+            replayed.map_err(load_error)?;
+            Ok(committed)
+        }
+        made => made.into_value(),
     }
 }
 

@@ -81,7 +81,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 call(|| condition(ctx.clone(), self.agent.clone())).await
             };
             let what = "the condition of a handoff";
-            let asked = self.run_code(self.parent_span(), what, asked).await;
+            let asked = self.run_code(self.parent_span(), what, asked);
+            let step = self.step_name(format_args!("{what} to {}", handoff.agent_name()));
+            let asked = condition!(self, Condition, &*step, asked);
             let names = || self.config.tool_names.names_of(self.agent.handoffs());
             match asked.map_err(|error| error.at_handoff(&names()[at]))? {
                 EdgeDecision::Stay => {}

@@ -211,7 +211,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 ..ToolAttempt::default()
             };
             let ended: BoxFuture<'_, EndedBranch> = Box::pin(async move {
-                if has_failed.load(Ordering::Relaxed) {
+                if driver.journal.is_none() && has_failed.load(Ordering::Relaxed) {
                     return EndedBranch { attempt, turns: 0 };
                 }
                 let ended = driver.run_branch(call, attempt, policy_ref, turns).await;
@@ -257,7 +257,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             (Join::Function(code), _) => {
                 let what = "the function that joins the answers";
                 let joined = code.call(self.branch_answers(&ran));
-                let text = self.run_code(self.parent_span(), what, joined).await?;
+                let joined = self.run_code(self.parent_span(), what, joined);
+                let text = effect!(self, Code, what, joined)?;
                 let output = FinalOutput::Text(text.into());
                 JoinedBy::Output(self.to_output_type(what, output)?)
             }
@@ -417,6 +418,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             turns: turns.cloned(),
             budgets: self.budgets_inside.clone(),
             events: self.events_of_branch(call, policy),
+            journal: self.journal_inside(&call.call),
+            call_key: None,
         };
         let (start, context) = (self.start.clone(), self.context.clone());
         let mut driver = Self::new(run, start, agent, Arc::new(config), context, &surroundings);

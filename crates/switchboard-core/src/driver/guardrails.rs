@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::{FutureExt as _, TryFutureExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::held_events::hidden_output;
@@ -138,7 +140,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let name = guardrail.name_arc();
                 self.ask(GuardrailKind::Output, name, check, refuse_replacement)
             });
-            let (checked, failure) = until_one_trips(checks.collect()).await;
+            let (checked, failure) = self.until_one_trips(checks).await;
             results.extend(checked);
             if let Some(error) = failure {
                 self.run_mut().guardrails.output.add(results);
@@ -285,7 +287,25 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let name = guardrail.name_arc();
             self.ask(GuardrailKind::Input, name, check, refuse_replacement)
         });
-        until_one_trips(checks.collect()).await
+        self.until_one_trips(checks).await
+    }
+
+    /// Awaits all checks, or the first that trips or fails. In a run with a journal the results are in the order of
+    /// the checks, so that they do not depend on the time that each takes.
+    async fn until_one_trips<F>(&self, checks: impl Iterator<Item = F>) -> CheckResults
+    where
+        F: Future<Output = Result<GuardrailResult, Error>>,
+    {
+        let checks = checks.enumerate();
+        let checks = checks.map(|(at, check)| check.map_ok(move |result| (at, result)));
+        let (mut results, failure) = until_one_trips(checks.collect()).await;
+        if self.journal.is_some() {
+            results.sort_by_key(|(at, _)| *at);
+        }
+        (
+            results.into_iter().map(|(_, result)| result).collect(),
+            failure,
+        )
     }
 
     /// Takes the results of the input guardrails that ran beside the model or in place of it. All of them have
@@ -314,8 +334,33 @@ impl<C: Send + Sync + 'static> Driver<C> {
         name: &Arc<str>,
         check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
         replace: impl FnOnce(T) -> Result<String, BoxError>,
-    ) -> Result<GuardrailResult, Error> {
-        let decision = async { call(check).await?.into_decision(replace) };
+    ) -> Result<GuardrailResult, Error>
+    where
+        T: Serialize + DeserializeOwned + Send,
+    {
+        self.ask_about("", kind, name, check, replace).await
+    }
+
+    /// Asks a guardrail about a call, of which several may be made at once.
+    pub(super) async fn ask_about<T>(
+        &self,
+        call_id: &str,
+        kind: GuardrailKind,
+        name: &Arc<str>,
+        check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
+        replace: impl FnOnce(T) -> Result<String, BoxError>,
+    ) -> Result<GuardrailResult, Error>
+    where
+        T: Serialize + DeserializeOwned + Send,
+    {
+        let step = match call_id {
+            "" => Cow::Borrowed(&**name),
+            call_id => self.step_name(format_args!("{name} {call_id}")).into(),
+        };
+        let decision = async {
+            let verdict = effect!(self, Guardrail, &*step, call(check));
+            verdict?.into_decision(replace)
+        };
         self.run_guardrail(kind, name, decision).await
     }
 
@@ -399,9 +444,11 @@ type CheckResults = (Vec<GuardrailResult>, Option<Error>);
 
 /// Awaits all checks, or the first that trips or fails; the others are then cancelled. Results that
 /// came before are returned in any case.
-async fn until_one_trips<F>(mut checks: FuturesUnordered<F>) -> CheckResults
+async fn until_one_trips<F>(
+    mut checks: FuturesUnordered<F>,
+) -> (Vec<(usize, GuardrailResult)>, Option<Error>)
 where
-    F: Future<Output = Result<GuardrailResult, Error>>,
+    F: Future<Output = Result<(usize, GuardrailResult), Error>>,
 {
     let mut results = Vec::new();
     while let Some(result) = checks.next().await {
@@ -409,7 +456,10 @@ where
             Ok(result) => results.push(result),
             Err(error) => return (results, Some(error)),
         }
-        if has_tripped(&results) {
+        if results
+            .iter()
+            .any(|(_, result): &(_, GuardrailResult)| result.tripped())
+        {
             // Let those that are ready end their spans.
             while let Some(Some(_)) = checks.next().now_or_never() {}
             break;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::TryFutureExt as _;
 use serde_json::Value;
 
 use super::approvals::HandoffClearance;
@@ -236,7 +237,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let ctx = self.ctx();
         let check = handoff.enabled().check(&ctx, &self.agent);
-        if Box::pin(self.run_code(span.id(), "the handoff's condition", check)).await? {
+        let check = self.run_code(span.id(), "the handoff's condition", check);
+        if condition!(self, Condition, handoff.tool_name(), Box::pin(check))? {
             return Ok(());
         }
         Err(HandoffFailure::told(
@@ -275,8 +277,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let arguments = requested.call.arguments().unwrap_or_default().into_owned();
         let what = "the function that picks the agent";
         let pick = call(|| custom.pick(self.ctx(), arguments));
-        let picked = Box::pin(self.run_code(span.id(), what, pick)).await?;
-        let picked = picked.reached_from(&self.agent);
+        let mut live = None;
+        let pick = async {
+            let picked = self.run_code(span.id(), what, pick).await?;
+            let picked = live.insert(picked.reached_from(&self.agent));
+            Ok::<_, Error>(agent_keys::key(&self.start, picked))
+        };
+        let key = effect!(self, Handoff, what, Box::pin(pick))?;
+        let recorded = || agent_keys::find(&self.start, &key);
+        let picked = live.or_else(recorded).ok_or_else(|| {
+            configuration_error(format!(
+                "it led to \"{key}\" before the run was interrupted, which cannot be found again; list \
+                 the agents that the handoff may pick with candidate"
+            ))
+        })?;
         match before {
             Some(key) if agent_keys::key(&self.start, &picked) != *key => {
                 Err(configuration_error(format!(
@@ -317,23 +331,26 @@ impl<C: Send + Sync + 'static> Driver<C> {
             };
             let mut refusal = None;
             let decision = async {
-                Ok(match call(|| guardrail.check(request)).await? {
-                    HandoffVerdict::Allow => Decision::Allowed(Value::Null),
-                    HandoffVerdict::Refuse(reason) => {
-                        refusal = Some(HandoffDecision::Refuse(reason.clone()));
-                        Decision::Refused(reason)
-                    }
-                    HandoffVerdict::Redirect(to) => {
-                        let reason = format!("redirected to {to}");
-                        refusal = Some(HandoffDecision::redirect(to));
-                        Decision::Refused(reason)
-                    }
-                    HandoffVerdict::AskApproval => {
-                        asks_approval = true;
-                        Decision::Allowed("a person decides".into())
-                    }
-                    HandoffVerdict::Trip(info) => Decision::Tripped(info),
-                })
+                let asked = call(|| guardrail.check(request));
+                Ok(
+                    match effect!(self, Guardrail, &**guardrail.name_arc(), asked)? {
+                        HandoffVerdict::Allow => Decision::Allowed(Value::Null),
+                        HandoffVerdict::Refuse(reason) => {
+                            refusal = Some(HandoffDecision::Refuse(reason.clone()));
+                            Decision::Refused(reason)
+                        }
+                        HandoffVerdict::Redirect(to) => {
+                            let reason = format!("redirected to {to}");
+                            refusal = Some(HandoffDecision::redirect(to));
+                            Decision::Refused(reason)
+                        }
+                        HandoffVerdict::AskApproval => {
+                            asks_approval = true;
+                            Decision::Allowed("a person decides".into())
+                        }
+                        HandoffVerdict::Trip(info) => Decision::Tripped(info),
+                    },
+                )
             };
             let kind = GuardrailKind::Handoff;
             let asked = self.run_guardrail(kind, guardrail.name_arc(), decision);
@@ -380,8 +397,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let ctx = self.handoff_context(target, asked).approved(is_approved);
         let called = call(|| code(ctx, payload));
-        let called = Box::pin(self.run_code(span.id(), "the on_handoff callback", called)).await;
-        called.map_err(|error| {
+        let called = self.run_code(span.id(), "the on_handoff callback", called);
+        let called = called.map_err(|error| {
             // The error may hold private data.
             let explained = error
                 .cause()
@@ -395,7 +412,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 ),
             };
             HandoffFailure::told(error, text)
-        })
+        });
+        let call_id = asked.call.call_id().unwrap_or_default();
+        let step = self.step_name(format_args!("{} {call_id}", asked.tool));
+        effect!(self, Handoff, &*step, Box::pin(called))
     }
 
     pub(super) fn handoff_context(

@@ -101,6 +101,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             CarryRule::Filter(filter) => {
                 let filtered = self.run_code(span.id(), "the filter", filter.apply(data));
                 let left = self.check_filtered("the filter", handoff, &given, filtered.await?)?;
+                self.verify_filter(handoff.tool_name(), &left).await?;
                 self.show_result(handoff, payload, left)
             }
             CarryRule::Nest => {
@@ -112,6 +113,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     Some(_) => {
                         let what = "the history mapper";
                         let left = self.check_filtered(what, handoff, &given, nested)?;
+                        self.verify_filter(handoff.tool_name(), &left).await?;
                         self.show_result(handoff, payload, left)
                     }
                     None => nested,

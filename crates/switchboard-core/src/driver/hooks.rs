@@ -1,10 +1,11 @@
 //! Calling hooks: those of the run, and those of the agent that has the conversation.
 
 use super::{Driver, user_error};
-use crate::callback::catch_panic;
+use crate::callback::{BoxFuture, catch_panic};
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::hooks::{HookResult, ToolEnd, Transfer};
+use crate::journal::StepKind;
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
 use crate::tool::{Tool, ToolContext};
@@ -30,6 +31,14 @@ impl<C> HookCall<'_, C> {
             Self::ToolStart(..) => "a tool's start",
             Self::ToolEnd(..) => "a tool's end",
             Self::Handoff(..) => "the handoff",
+        }
+    }
+
+    /// The identifier of the tool call, after a space: calls run concurrently.
+    fn call_id(&self) -> String {
+        match self {
+            Self::ToolStart(_, call) | Self::ToolEnd(_, call, _) => format!(" {}", call.call_id()),
+            _ => String::new(),
         }
     }
 }
@@ -68,18 +77,29 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !self.has_hooks() {
             return Ok(());
         }
-        let calls = async {
-            if let HookCall::ModelEnd(_) = occasion {
-                self.call_agent_hooks(&occasion).await?;
-                self.call_run_hooks(&occasion).await
-            } else {
-                self.call_run_hooks(&occasion).await?;
-                self.call_agent_hooks(&occasion).await
-            }
-        };
-        let calls = self.trace.within(self.parent_span(), catch_panic(calls));
-        let outcome = Box::pin(calls).await;
-        outcome.map_err(|error| user_error(&format!("a hook on {}", occasion.name()), error))
+        self.call_all_hooks(occasion).await
+    }
+
+    fn call_all_hooks<'a>(&'a self, occasion: HookCall<'a, C>) -> BoxFuture<'a, Result<(), Error>> {
+        let step = self.step_name(format_args!("{}{}", occasion.name(), occasion.call_id()));
+        let calls = Box::pin(async move {
+            let calls = async {
+                if let HookCall::ModelEnd(_) = occasion {
+                    self.call_agent_hooks(&occasion).await?;
+                    self.call_run_hooks(&occasion).await
+                } else {
+                    self.call_run_hooks(&occasion).await?;
+                    self.call_agent_hooks(&occasion).await
+                }
+            };
+            let outcome = self.trace.within(self.parent_span(), catch_panic(calls));
+            let outcome = outcome.await;
+            outcome.map_err(|error| user_error(&format!("a hook on {}", occasion.name()), error))
+        });
+        match self.journal.as_deref() {
+            None => calls,
+            Some(journal) => journal.carry_out((self.run.turns(), StepKind::Hook, &step), calls),
+        }
     }
 
     async fn call_run_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {

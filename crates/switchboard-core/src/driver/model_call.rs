@@ -18,7 +18,7 @@ use crate::items::RunItem;
 use crate::model::{
     ModelHandle, ModelRequest, ModelResponse, Prompt, RequestUsage, ToolKind, Usage,
 };
-use crate::offered_tools::{Offer, enabled_tools};
+use crate::offered_tools::Offer;
 use crate::run::guardrail_results::InputChecks;
 use crate::run::model_response::{EmptyOutput, RejectedResponse, ResponseRules};
 use crate::run::server_history::{self, ServerHistory};
@@ -121,14 +121,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn prepare_with_conditions(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
         let in_place = self.agent_in_place();
         let agent = in_place.unwrap_or_else(|| self.agent.clone());
-        let names = self.config.tool_names;
-        let ctx = self.ctx();
-        let tools = enabled_tools(&agent, &ctx);
+        let tools = self.enabled_tools(&agent);
         let tools = self
             .run_code(self.parent_span(), "a condition", tools)
             .await?;
         let instructions = self.instructions().await?;
-        let offer = Offer::with_tools(&agent, self.ctx(), names, tools);
+        let offer = self.offer_with_tools(&agent, tools);
         let offer = self
             .run_code(self.parent_span(), "a condition", offer)
             .await?;
@@ -215,7 +213,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let what = "the predicate for announced handoffs";
         let asked = self.run_code(self.parent_span(), what, predicate.holds(answer));
-        asked.await
+        effect!(self, Code, "announced handoff", asked)
     }
 
     /// Reports a response, and recovers from one that was rejected.
@@ -301,7 +299,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let ask = call(|| recovery.ask(self.ctx(), failure));
         let asked = self.run_code(self.parent_span(), "the recovery", ask);
-        let Some(mut fallback) = asked.await? else {
+        let Some(mut fallback) = effect!(self, Code, "recovery", asked)? else {
             return Err(error);
         };
         let output_type = self.agent.output_type();
@@ -399,6 +397,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.call_hooks(HookCall::ModelStart(&request)).await?;
             let response = if self.checks_input_beside_model() {
                 Box::pin(self.ask_beside_guardrails(model, request)).await?
+            } else if let Some(journal) = self.journal.as_deref() {
+                Box::pin(self.replay_response(journal, model, request)).await?
             } else {
                 self.generate(model, request).await?
             };
@@ -465,7 +465,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<ModelResponse, Error> {
         let ((results, failure), response) = {
             let checks = Box::pin(self.ask_input_guardrails(InputMode::BesideModel));
-            let response = Box::pin(self.generate(model, request));
+            let response = self.generate_beside(model, request);
             match select(checks, response).await {
                 // When a guardrail trips or fails, the model call is dropped, which cancels it.
                 Either::Left(((results, failure), response)) => {
@@ -488,7 +488,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         clippy::manual_async_fn,
         reason = "an async fn would have room for the request twice"
     )]
-    fn generate(
+    pub(super) fn generate(
         &self,
         model: &ModelHandle,
         request: ModelRequest,

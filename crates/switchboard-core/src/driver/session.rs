@@ -4,6 +4,7 @@ use super::{Driver, configuration_error};
 use crate::agent::{Agent, ToolUseBehaviorKind};
 use crate::callback::{call, catch_panic};
 use crate::error::{Error, ErrorKind};
+use crate::items::{Item, Items};
 use crate::run::Step;
 use crate::run::guardrail_results::InputChecks;
 
@@ -30,11 +31,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         let limit = self.config.session_limit.or(session.limit());
-        let loaded = Box::pin(catch_panic(session.load(limit))).await;
-        let history = loaded.map_err(|error| {
-            let message = format!("the session could not be read, so nothing was run: {error}");
-            Error::new(ErrorKind::Session, message).caused_by(error)
-        })?;
+        let load = async {
+            let loaded = catch_panic(session.load(limit)).await;
+            loaded.map_err(|error| {
+                let message = format!("the session could not be read, so nothing was run: {error}");
+                Error::new(ErrorKind::Session, message).caused_by(error)
+            })
+        };
+        // The session has no revisions, so the journal keeps what the run began with.
+        let history: Items = match self.journal {
+            None => Box::pin(load).await?,
+            Some(_) => {
+                let load = async { Ok(load.await?.into_iter().collect::<Vec<Item>>()) };
+                let history: Vec<Item> = effect!(self, Conversation, "load", load)?;
+                history.into()
+            }
+        };
         if let Some(merge) = &self.config.session_input {
             let new = self.run.conversation.input.items();
             let merged = call(|| merge.call(self.ctx(), history.clone(), new));
@@ -106,14 +118,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         // Items must not be stored and still count as unsaved: a stop waits for this.
         let _guard = self.events.as_ref().map(|events| events.saving());
-        let append = catch_panic(session.append(unsaved));
-        Box::pin(append).await.map_err(|error| {
-            let message = format!(
-                "the session could not be written: {error}; the run still holds what was not stored, and \
-                 can be resumed once the session works again"
-            );
-            Error::new(ErrorKind::Session, message).caused_by(error)
-        })?;
+        let append = async {
+            let appended = catch_panic(session.append(unsaved)).await;
+            appended.map_err(|error| {
+                let message = format!(
+                    "the session could not be written: {error}; the run still holds what was not stored, and \
+                     can be resumed once the session works again"
+                );
+                Error::new(ErrorKind::Session, message).caused_by(error)
+            })
+        };
+        effect!(self, Conversation, "append", Box::pin(append))?;
         self.run_mut().session.unsaved.clear();
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::TryFutureExt as _;
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt as _};
 
@@ -15,6 +16,7 @@ use crate::callback::{BoxFuture, call};
 use crate::error::{Error, model_error};
 use crate::guardrail::GuardrailResult;
 use crate::hooks::ToolEnd;
+use crate::journal::Transient;
 use crate::offered_tools::Offer;
 use crate::run::approvals::{Approval, CallApproval, InnerRun};
 use crate::run::tool_results::{RanTool, ToolProgress, ToolStage};
@@ -60,7 +62,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 ..ToolAttempt::default()
             };
             let attempt: BoxFuture<'_, ToolAttempt> = Box::pin(async move {
-                if attempt.ran.is_some() || !has_failed.load(Ordering::Relaxed) {
+                // The tools that run must not depend on how long others take.
+                let may_start = driver.journal.is_some() || !has_failed.load(Ordering::Relaxed);
+                if attempt.ran.is_some() || may_start {
                     attempt.failure = driver.run_tool(call, &mut attempt, offer).await.err();
                     has_failed.fetch_or(attempt.failure.is_some(), Ordering::Relaxed);
                 }
@@ -82,14 +86,31 @@ impl<C: Send + Sync + 'static> Driver<C> {
         offer: &Offer,
     ) -> Result<(), Error> {
         let tools = calls.filter_map(|call| offer.tool(&self.agent, &call.tool));
-        let conditional = tools.filter(|tool| !tool.enabled().is_always());
+        let conditional: Vec<_> = tools.filter(|tool| !tool.enabled().is_always()).collect();
+        if conditional.is_empty() {
+            return Ok(());
+        }
+        Box::pin(self.check_conditions(&conditional)).await
+    }
+
+    async fn check_conditions(&self, tools: &[&Tool<C>]) -> Result<(), Error> {
         let ctx = &self.ctx();
-        let checks = conditional.map(|tool| async move {
+        let checks = tools.iter().map(|tool| async move {
             let is_enabled = tool.enabled().check(ctx, &self.agent).await?;
-            Ok(if is_enabled { None } else { Some(tool.name()) })
+            Ok(if is_enabled {
+                None
+            } else {
+                Some(tool.name().to_owned())
+            })
         });
-        let checks = self.run_code(self.parent_span(), "a condition", try_join_all(checks));
-        match Box::pin(checks).await?.into_iter().flatten().next() {
+        let disabled = try_join_all(checks).map_ok(|all| all.into_iter().flatten().next());
+        let disabled = self.run_code(self.parent_span(), "a condition", disabled);
+        match condition!(
+            self,
+            Condition,
+            "tools that were called",
+            Box::pin(disabled)
+        )? {
             None => Ok(()),
             Some(name) => Err(model_error(format!(
                 "the model called the tool \"{name}\", which has been disabled since; no tool of \
@@ -284,7 +305,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             failed_run: Mutex::default(),
             budgets: self.budgets_inside.clone(),
         };
-        ToolContext::new(self.ctx(), info)
+        let mut ctx = self.ctx();
+        if let Some(inside) = self.journal_inside(&call.call) {
+            ctx = ctx.with_journal(Some(&inside), 0);
+        }
+        ToolContext::new(ctx, info)
     }
 
     async fn report_tool_end(
@@ -345,23 +370,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
                                 .inspect_err(|error| self.mark_failed_tool(span, tool, error))?;
                             attempt.is_started = true;
                         }
-                        let start = Instant::now();
-                        let outcome = self.trace.within(span.id(), tool.invoke(ctx.clone()));
-                        let outcome = outcome.await;
-                        // One that does not wait was not gone on with: the call has failed before.
-                        if let Some(inner) = ctx.take_inner_run()
-                            && inner.is_waiting()
-                        {
-                            attempt.inner = Some(inner);
-                            attempt.waits = true;
-                            return Ok(None);
-                        }
-                        let told = self.outcome_for_model(tool, ctx, span, outcome).await;
+                        let invoked = if self.journal.is_none() {
+                            self.invoke_tool(tool, ctx, attempt.at, span).await
+                        } else {
+                            Box::pin(self.invoke_journaled(tool, ctx, attempt.at, span)).await
+                        };
                         // A run inside that has failed with this one goes on where it was.
-                        let (output, error) =
-                            told.inspect_err(|_| attempt.inner = ctx.take_failed_run())?;
-                        let took = start.elapsed();
-                        RanTool::invoked(attempt.at, result(output), error, took)
+                        match invoked.inspect_err(|_| attempt.inner = ctx.take_failed_run())? {
+                            InvokedTool::Ran(ran) => *ran,
+                            InvokedTool::Waits(inner) => {
+                                attempt.inner = Some(inner);
+                                attempt.waits = true;
+                                return Ok(None);
+                            }
+                        }
                     }
                 })
             }
@@ -375,6 +397,38 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ran.stage = ToolStage::Checked;
         }
         Ok(Some(ran))
+    }
+
+    /// Calls the tool's code. Its failure becomes the text for the model, or the error of the run.
+    pub(super) async fn invoke_tool(
+        &self,
+        tool: &Tool<C>,
+        ctx: &ToolContext<C>,
+        at: usize,
+        span: &mut OpenSpan,
+    ) -> Result<InvokedTool, Error> {
+        let start = Instant::now();
+        let outcome = self.trace.within(span.id(), tool.invoke(ctx.clone()));
+        let outcome = outcome.await;
+        // One that does not wait was not gone on with: the call has failed before.
+        if let Some(inner) = ctx.take_inner_run()
+            && inner.is_waiting()
+        {
+            return Ok(InvokedTool::Waits(inner));
+        }
+        if let (Some(_), Err(error)) = (&self.journal, &outcome)
+            && is_transient(error)
+        {
+            return Err(self.tool_failed(tool, error.clone()).transient());
+        }
+        let (output, error) = self.outcome_for_model(tool, ctx, span, outcome).await?;
+        let result = ToolResult {
+            tool: tool.spec().name.clone(),
+            output,
+            data: ctx.attached(),
+        };
+        let ran = RanTool::invoked(at, result, error, start.elapsed());
+        Ok(InvokedTool::Ran(Box::new(ran)))
     }
 
     async fn report_tool_start(&self, call: &ToolCall, ctx: &ToolContext<C>) {
@@ -395,7 +449,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let ToolUseBehaviorKind::Function(decide) = &self.agent.def.tool_use.0 {
             let what = "the function that decides after tools";
             let ask = call(|| decide(self.ctx(), results.to_vec()));
-            output = self.run_code(self.parent_span(), what, ask).await?;
+            let ask = self.run_code(self.parent_span(), what, ask);
+            output = effect!(self, Code, what, ask)?;
         }
         let recorded = self.run.new_items().len();
         self.run_mut().tool_use_decided(output);
@@ -404,6 +459,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         Ok(())
     }
+}
+
+/// Returns `true` for a failure that may pass: of the tool itself, or of a run inside it.
+fn is_transient(error: &ToolError) -> bool {
+    let cause = error.cause();
+    cause.is::<Transient>()
+        || cause
+            .downcast_ref::<Error>()
+            .is_some_and(Error::is_transient)
+}
+
+/// A tool whose code was called.
+pub(super) enum InvokedTool {
+    Ran(Box<RanTool>),
+    /// Calls in a run inside it wait for decisions.
+    Waits(Box<Run>),
 }
 
 /// The progress of the tools, from the attempts to run them.

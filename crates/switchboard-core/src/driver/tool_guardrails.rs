@@ -26,7 +26,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<Option<ToolOutput>, Error> {
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Call(check) = &guardrail.check {
-                let asked = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()), results);
+                let asked =
+                    self.ask_tool_guardrail(&guardrail, ctx, || check(ctx.clone()), results);
                 if let Some(output) = asked.await? {
                     return Ok(Some(output));
                 }
@@ -46,7 +47,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Output(check) = &guardrail.check {
                 let check = || check(ctx.clone(), result.output.clone());
-                let asked = self.ask_tool_guardrail(&guardrail, check, results);
+                let asked = self.ask_tool_guardrail(&guardrail, ctx, check, results);
                 if let Some(replacement) = asked.await? {
                     result.output = replacement;
                     // What the tool attached may say what the guardrail hides.
@@ -62,12 +63,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) async fn ask_tool_guardrail(
         &self,
         guardrail: &ToolGuardrail<C>,
+        ctx: &ToolContext<C>,
         check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
         results: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
         let mut replacement = None;
         let replace = |output: ToolOutput| Ok(replacement.insert(output).text().into_owned());
-        let asked = self.ask(GuardrailKind::Tool, guardrail.name_arc(), check, replace);
+        let name = guardrail.name_arc();
+        let asked = self.ask_about(ctx.call_id(), GuardrailKind::Tool, name, check, replace);
         let result = [Box::pin(asked).await?];
         let passed = self.check_trip(GuardrailKind::Tool, &result).await;
         results.extend(result);

@@ -54,7 +54,7 @@ pub(crate) async fn write_summary<C>(
 ) -> Result<Item, BoxError> {
     let mut request = ModelRequest::new(vec![Item::user(transcript(items))]);
     request.instructions = Some(INSTRUCTIONS.into());
-    let response = model.respond(request).await?;
+    let response = ctx.step("summary", model.respond(request)).await?;
     ctx.add_usage(response.usage);
     let texts: Vec<_> = response.output.iter().filter_map(Item::text).collect();
     let summary = texts.join("\n");

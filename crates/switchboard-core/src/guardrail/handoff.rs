@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::Agent;
@@ -11,7 +12,8 @@ use crate::context::RunContext;
 use crate::handoff::HandoffInputData;
 
 /// The verdict of a [`HandoffGuardrail`]. `()` converts into it and allows the handoff.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HandoffVerdict {
     /// The handoff takes place.

@@ -14,7 +14,8 @@ use crate::tool::ToolOutput;
 ///
 /// `()` converts into it and allows; an `Option` converts too, its value being the replacement or
 /// the text of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict<T> {
     /// The run continues.

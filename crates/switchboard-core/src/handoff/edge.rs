@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Handoff, HandoffBuilder};
@@ -12,7 +13,8 @@ use crate::run::HandoffTrigger;
 
 /// The decision of a condition that can take a handoff without the model. `true` converts into
 /// [`EdgeDecision::HandOff`] without a payload, `false` into [`EdgeDecision::Stay`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EdgeDecision {
     /// The agent keeps the conversation.

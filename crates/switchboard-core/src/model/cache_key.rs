@@ -36,6 +36,12 @@ impl CacheGroup {
         self.run.get()
     }
 
+    /// Sets the key of the run, if no model has asked for it.
+    pub(crate) fn set_run_key(&self, key: Arc<str>) {
+        // A key that is set already is kept.
+        let _ = self.run.set(key);
+    }
+
     fn key(&self) -> Arc<str> {
         let session = self.session.as_ref().and_then(SessionHandle::id);
         match session.map(str::trim) {

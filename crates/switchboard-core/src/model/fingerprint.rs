@@ -80,20 +80,20 @@ pub(crate) fn text_hash(text: &str) -> String {
 }
 
 /// FNV-1a with 128 bits.
-pub(super) struct Hash(u128);
+pub(crate) struct Hash(u128);
 
 impl Hash {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
 
     /// Adds a text and its length, so that the limits of texts count.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.bytes(&(text.len() as u64).to_le_bytes());
         self.bytes(text.as_bytes());
     }
 
-    fn end_list(&mut self) {
+    pub(crate) fn end_list(&mut self) {
         self.bytes(&u64::MAX.to_le_bytes());
     }
 

@@ -161,11 +161,15 @@ pub(crate) struct ConversationState {
 
 impl Run {
     /// Begins the run with a stored conversation that was just loaded.
-    pub(crate) fn attach_conversation(&mut self, revision: Option<Revision>, notes: Vec<Item>) {
-        let id = fastrand::u128(..);
+    pub(crate) fn attach_conversation(
+        &mut self,
+        id: Arc<str>,
+        revision: Option<Revision>,
+        notes: Vec<Item>,
+    ) {
         self.conversation.notes = notes.into();
         self.session.conversation = Some(Box::new(ConversationState {
-            run: format!("{id:032x}").into(),
+            run: id,
             revision,
             commits: 0,
             new_input: self.session.unsaved.len(),
@@ -177,10 +181,10 @@ impl Run {
     }
 
     /// Attaches a conversation to a run that began without one: it gets everything so far.
-    pub(crate) fn attach_conversation_late(&mut self, revision: Option<Revision>) {
+    pub(crate) fn attach_conversation_late(&mut self, id: Arc<str>, revision: Option<Revision>) {
         self.attach_session_late();
         let notes = std::mem::take(&mut self.conversation.notes);
-        self.attach_conversation(revision, notes.into());
+        self.attach_conversation(id, revision, notes.into());
         if let Some(state) = &mut self.session.conversation {
             state.has_turn = true;
             // What the conversation had before stays in its view.

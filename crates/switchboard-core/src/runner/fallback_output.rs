@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::callback::{IntoOutcome, Outcome};
@@ -37,7 +38,7 @@ pub struct RunFailure {
 }
 
 /// A fallback output.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fallback {
     pub(crate) output: FinalOutput,
     pub(crate) is_in_history: bool,

@@ -17,6 +17,7 @@ use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
 use crate::condition::Enabled;
 use crate::context::RunContext;
 use crate::guardrail::ToolGuardrail;
+use crate::journal::Repeat;
 use crate::model::{ToolInput, ToolSpec};
 use crate::schema::{self, InvalidPayload, Payload};
 
@@ -45,6 +46,7 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         enabled: Enabled::Always,
         approval: ApprovalRule::Never,
         agent: None,
+        repeat: Repeat::Allowed,
         hosted: None,
     })
 }
@@ -106,6 +108,26 @@ impl<C> ToolBuilder<C> {
         R: IntoOutcome<bool, M>,
     {
         self.with(|settings| settings.approval = ApprovalRule::when(condition))
+    }
+
+    /// Calls the tool at most once in a run with a [`journal`](crate::journal), for a side effect that must not happen
+    /// twice and that no [idempotency key](ToolContext::idempotency_key) protects. If the process ends while the
+    /// tool runs, it is not called again, and the model is told that the outcome is unknown. By default such a
+    /// call begins again, with the same idempotency key.
+    ///
+    /// ```
+    /// use switchboard_core::{Tool, tool};
+    ///
+    /// let send: Tool = tool("send_letter").at_most_once().run(|_ctx, (): ()| "sent");
+    /// ```
+    pub fn at_most_once(self) -> Self {
+        self.with(|settings| settings.repeat = Repeat::AtMostOnce)
+    }
+
+    /// Calls the tool again where its run was interrupted while it ran, with the same idempotency key. This is the
+    /// default.
+    pub fn repeatable(self) -> Self {
+        self.with(|settings| settings.repeat = Repeat::Allowed)
     }
 
     /// Sets the text that the model gets when the tool fails. By default it learns what is wrong with

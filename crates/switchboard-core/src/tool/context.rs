@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::context::RunContext;
 use crate::items::Item;
 use crate::lock::lock;
-use crate::model::Usage;
+use crate::model::{AddedUsage, Usage};
 use crate::run::approvals::StandingDecision;
 use crate::run::turn::CallKey;
 use crate::run::{Run, RunConfig};
@@ -120,6 +120,14 @@ impl<C> ToolContext<C> {
             budgets: None,
         };
         Self::new(RunContext::new(state), call)
+    }
+
+    /// The same context, with usage counted here and where it was counted before.
+    pub(crate) fn counting(&self, added: AddedUsage) -> Self {
+        Self {
+            run: self.run.clone().counting(added),
+            call: self.call.clone(),
+        }
     }
 
     /// The settings of the run.

@@ -39,6 +39,8 @@ pub enum ToolErrorKind {
     NotFound,
     /// A person rejected the call, so it did not run.
     NotApproved,
+    /// The process ended while the tool ran, and it may run once only.
+    OutcomeUnknown,
 }
 
 impl ToolError {
@@ -54,6 +56,8 @@ impl ToolError {
             ToolErrorKind::NotFound
         } else if cause.is::<NotApproved>() {
             ToolErrorKind::NotApproved
+        } else if cause.is::<OutcomeUnknown>() {
+            ToolErrorKind::OutcomeUnknown
         } else {
             ToolErrorKind::Failed
         };
@@ -76,9 +80,10 @@ impl ToolError {
     /// the tool's error.
     pub fn default_text(&self) -> String {
         match self.kind {
-            ToolErrorKind::TimedOut | ToolErrorKind::NotFound | ToolErrorKind::NotApproved => {
-                self.cause.to_string()
-            }
+            ToolErrorKind::TimedOut
+            | ToolErrorKind::NotFound
+            | ToolErrorKind::NotApproved
+            | ToolErrorKind::OutcomeUnknown => self.cause.to_string(),
             ToolErrorKind::InvalidArguments => format!(
                 "The arguments are invalid: {}. Correct them and call the tool again.",
                 self.cause
@@ -225,6 +230,17 @@ impl_error!(
     ToolNotFound,
     |error| "Tool '{}' not found.",
     crate::error::excerpt(&error.0)
+);
+
+/// A tool that may run once was interrupted.
+#[derive(Debug)]
+pub(crate) struct OutcomeUnknown(pub(crate) Arc<str>);
+
+impl_error!(
+    OutcomeUnknown,
+    |error| "Tool '{}' was interrupted. Its outcome is unknown: it may have done its work or not, and it is \
+             not called again. Find out before you act on it.",
+    error.0
 );
 
 /// A person rejected the call.

@@ -17,6 +17,7 @@ mod handoffs;
 mod hooks;
 mod hosted_tools;
 mod input_guardrails;
+mod journals;
 mod malformed_model_output;
 mod panics;
 mod people;

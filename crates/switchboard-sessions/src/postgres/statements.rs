@@ -68,7 +68,7 @@ impl Statements {
                 "DELETE FROM {schema}.conversations WHERE id = $1 AND expires <= $2 RETURNING key",
             ),
             list: statement(&format!("{HEAD} WHERE {LISTED}")),
-            list_folder: statement(&format!("{HEAD} WHERE {FOLDER} = $4 AND {LISTED}")),
+            list_folder: statement(&format!("{HEAD} WHERE {FOLDER} = $5 AND {LISTED}")),
             search: statement(&format!("{SEARCH} {FOUND}")),
             search_folder: statement(&format!("{SEARCH} AND {FOLDER} = $3 {FOUND}")),
             lease: statement(LEASE),
@@ -84,7 +84,7 @@ const HEAD: &str = "SELECT id, epoch, first, next, state, agent, details, create
 const FOLDER: &str = "regexp_replace(id, '[^/]*$', '')";
 
 const LISTED: &str = "($1::bigint IS NULL OR changed < $1) \
-    AND ($2::bigint IS NULL OR expires <= $2) \
+    AND ($2::bigint IS NULL OR expires <= $2) AND starts_with(id, 'switchboard-run:') = $4 \
     ORDER BY changed DESC, id LIMIT $3";
 
 const READ: &str = "SELECT position, run, turn, number, e.agent, time, kind, content \

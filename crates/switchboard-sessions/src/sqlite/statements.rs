@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, ffi, params};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, Entry, EntryContent, Expected, Found, Head, ListQuery, Revision,
+    Commit, Committed, Entry, EntryContent, Expected, Found, Head, ListQuery, Listed, Revision,
     SearchQuery, from_millis, now, to_millis,
 };
 
@@ -300,6 +300,10 @@ pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Vec<Hea
         sql += " AND expires <= ?";
         parameters.push(to_millis(time).into());
     }
+    sql += match query.listed {
+        Listed::Journals => " AND name >= 'switchboard-run:' AND name < 'switchboard-run;'",
+        _ => " AND NOT (name >= 'switchboard-run:' AND name < 'switchboard-run;')",
+    };
     sql += " ORDER BY changed DESC, name LIMIT ?";
     parameters.push(to_limit(query.limit).into());
     let mut statement = connection.prepare_cached(&sql)?;

@@ -1,0 +1,190 @@
+//! Taking over the runs of processes that are gone.
+//!
+//! DBOS executes a workflow again that its own process has left unfinished, when that starts again. For the others, each
+//! process counts up in a table. One whose number another process has not seen change for the time of the lease is gone, and
+//! the workflows that it had go back to the queue. No clocks are compared. A process that was only slow finds that a step
+//! which it records is recorded, and that its writes to the store are refused.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use dbos::sysdb::SystemDatabase as _;
+use dbos::sysdb::postgres::{PostgresSystemDatabase, Settings as DatabaseSettings};
+use dbos::{Client, EngineOnly, ResumeOptions};
+use sqlx::postgres::{PgPool, PgPoolOptions};
+
+use super::workflow::LocalRuns;
+use super::{Settings, WORKFLOW};
+use crate::error::{DurableError, DurableErrorKind};
+
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS switchboard_executors (\
+     executor text PRIMARY KEY, beats bigint NOT NULL)";
+const BEAT: &str = "INSERT INTO switchboard_executors AS e (executor, beats) VALUES ($1, 1) \
+     ON CONFLICT (executor) DO UPDATE SET beats = e.beats + 1";
+const FORGET: &str = "DELETE FROM switchboard_executors WHERE executor = $1";
+/// The processes that have workflows, with their numbers.
+const EXECUTORS: &str = "SELECT w.executor_id, max(e.beats) FROM dbos.workflow_status w \
+     LEFT JOIN switchboard_executors e ON e.executor = w.executor_id \
+     WHERE w.status = 'PENDING' AND w.name = $1 AND w.application_name = $2 \
+     AND w.executor_id IS NOT NULL GROUP BY w.executor_id";
+const OWN: &str = "SELECT workflow_uuid FROM dbos.workflow_status \
+     WHERE status = 'PENDING' AND name = $1 AND application_name = $2 AND executor_id = $3";
+
+/// The number of looks in a lease.
+const LOOKS: u32 = 4;
+
+pub(super) struct Takeover {
+    pool: PgPool,
+    system: PostgresSystemDatabase,
+    application: String,
+    executor: String,
+    version: String,
+    queue: String,
+    lease: Duration,
+    local: LocalRuns,
+    /// The number of each process, and the time at which it was seen first.
+    seen: HashMap<String, (Option<i64>, Instant)>,
+    /// Workflows of this process that it did not execute at the last look.
+    idle: HashSet<String>,
+}
+
+impl Takeover {
+    pub(super) async fn new(settings: &Settings, local: LocalRuns) -> Result<Self, DurableError> {
+        let pool = PgPoolOptions::new()
+            .max_connections(2)
+            .connect(&settings.url)
+            .await
+            .map_err(|error| failed(&error))?;
+        // Processes that create the table at the same moment get in each other's way.
+        for attempt in 0.. {
+            match sqlx::query(CREATE).execute(&pool).await {
+                Ok(_) => break,
+                Err(error) if attempt == 5 => return Err(failed(&error)),
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+        let system = PostgresSystemDatabase::from_pool(
+            pool.clone(),
+            &DatabaseSettings {
+                executor_id: Some(&settings.executor),
+                application_name: Some(&settings.application),
+                ..DatabaseSettings::default()
+            },
+        );
+        Ok(Self {
+            pool,
+            system,
+            application: settings.application.clone(),
+            executor: settings.executor.clone(),
+            version: settings.version_name(),
+            queue: settings.queue(),
+            lease: settings.lease,
+            local,
+            seen: HashMap::new(),
+            idle: HashSet::new(),
+        })
+    }
+
+    /// Waits until the next look.
+    pub(super) async fn pause(&self) {
+        tokio::time::sleep(self.lease / LOOKS).await;
+    }
+
+    /// Shows that this process is alive.
+    pub(super) async fn beat(&self) -> Result<(), DurableError> {
+        let beat = sqlx::query(BEAT).bind(&self.executor).execute(&self.pool);
+        beat.await.map(drop).map_err(|error| failed(&error))
+    }
+
+    /// Shows that this process is alive, takes over the runs of those that are not, and has runs of this process that have
+    /// stopped executed again.
+    pub(super) async fn look(&mut self, client: &Client) -> Result<(), DurableError> {
+        let looked = async {
+            self.beat().await?;
+            let executors = sqlx::query_as::<_, (String, Option<i64>)>(EXECUTORS)
+                .bind(WORKFLOW)
+                .bind(&self.application)
+                .fetch_all(&self.pool);
+            executors.await.map_err(|error| failed(&error))
+        };
+        let executors = match looked.await {
+            Ok(executors) => executors,
+            Err(error) => {
+                // While the database could not be reached, nobody could show that it is alive.
+                self.seen.clear();
+                return Err(error);
+            }
+        };
+        let time = Instant::now();
+        self.seen
+            .retain(|name, _| executors.iter().any(|(executor, _)| executor == name));
+        let mut gone = Vec::new();
+        for (executor, beats) in executors {
+            if executor == self.executor {
+                continue;
+            }
+            let seen = self.seen.entry(executor.clone()).or_insert((beats, time));
+            if seen.0 != beats {
+                *seen = (beats, time);
+            }
+            if time.duration_since(seen.1) >= self.lease {
+                gone.push(executor);
+            }
+        }
+        for executor in gone {
+            let taken = self.give_to_queue(&executor).await?;
+            tracing::warn!(
+                executor,
+                runs = taken,
+                "the runs of a process that is gone are taken over"
+            );
+            self.seen.remove(&executor);
+        }
+        self.resume_own(client).await
+    }
+
+    /// Puts the workflows of a process back to the queue.
+    async fn give_to_queue(&self, executor: &str) -> Result<usize, DurableError> {
+        let executors = [executor];
+        let system = &self.system;
+        let taken = system.reenqueue_for_recovery(&executors, &self.version, &self.queue);
+        let taken = taken.await.map_err(|error| failed(&error))?;
+        let forget = sqlx::query(FORGET).bind(executor).execute(&self.pool);
+        forget.await.map_err(|error| failed(&error))?;
+        Ok(taken.len())
+    }
+
+    /// Has workflows executed again that are this process's, and that it has stopped executing.
+    async fn resume_own(&mut self, client: &Client) -> Result<(), DurableError> {
+        let own = sqlx::query_scalar::<_, String>(OWN)
+            .bind(WORKFLOW)
+            .bind(&self.application)
+            .bind(&self.executor)
+            .fetch_all(&self.pool);
+        let own = own.await.map_err(|error| failed(&error))?;
+        let idle: HashSet<String> = own
+            .into_iter()
+            .filter(|id| !self.local.contains(id))
+            .collect();
+        for id in idle.intersection(&self.idle) {
+            let options = ResumeOptions {
+                queue: Some(&self.queue),
+            };
+            let resumed = client.resume_with::<(), EngineOnly>(id, options).await;
+            resumed.map_err(|error| super::failed(&error))?;
+        }
+        self.idle = idle;
+        Ok(())
+    }
+
+    /// Gives the runs of this process, which executes none any more, to the others.
+    pub(super) async fn give_back(self) -> Result<(), DurableError> {
+        let executor = self.executor.clone();
+        self.give_to_queue(&executor).await.map(drop)
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> DurableError {
+    let message = format!("the processes that execute runs cannot be looked after: {error}");
+    DurableError::new(DurableErrorKind::Engine, message)
+}

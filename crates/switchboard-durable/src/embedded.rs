@@ -1,0 +1,172 @@
+//! The embedded engine: journals in the store of the conversations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::{Conversations, now};
+
+use crate::engine::{Engine, IntoEngine};
+use crate::error::{DurableError, DurableErrorKind};
+use crate::events::POLL;
+use crate::executor::Executor;
+use crate::record::RunRecord;
+use crate::run_store::RunStore;
+
+/// The longest time after which a run that has paused is looked at again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The engine that needs no server: journals lie in the store of the conversations. Clones share it.
+///
+/// A journal is a record that only grows, and a write says at which length it expects it. A process that takes a run adds
+/// an entry first, so that the writes of a process that had it before are refused.
+///
+/// It is made for one service with a few processes. They find runs of others by asking the store for those that are due.
+#[derive(Debug, Clone)]
+pub struct Embedded {
+    runs: RunStore,
+    lease: Duration,
+}
+
+impl Embedded {
+    /// Creates an engine with the journals of a store. Use the same store for the conversations.
+    pub fn new(store: Conversations) -> Self {
+        Self {
+            runs: RunStore::new(store),
+            lease: Duration::from_secs(15),
+        }
+    }
+
+    /// Sets the time after which another process may take a run of one that is gone. A process that works extends it.
+    /// The default is 15 seconds. The clocks of the processes should differ by less.
+    #[must_use]
+    pub fn lease(mut self, time: Duration) -> Self {
+        self.lease = time;
+        self
+    }
+
+    /// The runs.
+    pub fn runs(&self) -> &RunStore {
+        &self.runs
+    }
+}
+
+impl IntoEngine for Embedded {
+    fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
+        Arc::new(EmbeddedEngine(Arc::new(Inner {
+            settings: self,
+            executor,
+        })))
+    }
+}
+
+/// The embedded engine of a process.
+#[derive(Clone)]
+struct EmbeddedEngine(Arc<Inner>);
+
+struct Inner {
+    settings: Embedded,
+    executor: Executor,
+}
+
+impl EmbeddedEngine {
+    /// Begins to execute a run in this process. Returns `false` if it does already, or takes no more runs.
+    fn take_up(&self, id: &str) -> bool {
+        let Some(active) = self.0.executor.active().add(id) else {
+            return false;
+        };
+        let (this, id) = (self.clone(), id.to_owned());
+        drop(tokio::spawn(async move {
+            let Inner { settings, executor } = &*this.0;
+            let executed = executor.execute_stored(&settings.runs, settings.lease, active);
+            if let Err(error) = executed.await
+                && !matches!(
+                    error.kind(),
+                    DurableErrorKind::Taken | DurableErrorKind::NotWaiting
+                )
+            {
+                tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
+            }
+            this.take_up_later(&id).await;
+        }));
+        true
+    }
+
+    /// Takes a run that has paused up again, when it is due.
+    async fn take_up_later(&self, id: &str) {
+        while !self.0.executor.is_draining() {
+            let due = match self.0.settings.runs.record(id).await {
+                Ok(record) if record.is_ended() => return,
+                Ok(record) => match record.due {
+                    Some(due) => due,
+                    None => return,
+                },
+                Err(error) if error.kind() == DurableErrorKind::Store => {
+                    tokio::time::sleep(POLL * 5).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
+            let pause = due.duration_since(now()).unwrap_or_default();
+            // A clock that was set back does not keep the run for longer than a lease.
+            tokio::time::sleep(pause.min(self.0.settings.lease.max(LONGEST_PAUSE))).await;
+            self.take_up(id);
+            return;
+        }
+    }
+}
+
+impl Engine for EmbeddedEngine {
+    fn runs(&self) -> &RunStore {
+        &self.0.settings.runs
+    }
+
+    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
+        self.take_up(id);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        if !self.0.executor.wake(&run.id) {
+            self.take_up(&run.id);
+        }
+        Box::pin(async { Ok(()) })
+    }
+
+    fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
+        Box::pin(async {
+            let due = self.0.settings.runs.due(now()).await?;
+            let taken = due.iter().filter(|run| self.take_up(&run.id));
+            Ok(taken.count())
+        })
+    }
+
+    fn work(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let executor = &self.0.executor;
+            while !executor.is_draining() {
+                if let Err(error) = self.recover().await {
+                    tracing::warn!(%error, "the runs that are due cannot be listed");
+                }
+                let mut looks = 0;
+                while looks < 5 && !executor.is_draining() {
+                    tokio::time::sleep(POLL).await;
+                    looks += 1;
+                }
+            }
+        })
+    }
+
+    fn drain(&self, time: Duration) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let executor = &self.0.executor;
+            executor.drain();
+            let ended = async {
+                while !executor.is_idle() {
+                    let _ = tokio::time::timeout(POLL, executor.changed()).await;
+                }
+            };
+            tokio::time::timeout(time, ended).await.is_ok()
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! The entries of a journal.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use switchboard_core::approval::{Decision, Interruption};
+use switchboard_core::conversation::{Entry, EntryContent};
+use switchboard_core::journal::StepKey;
+use switchboard_core::people::PersonAnswer;
+
+/// An entry of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum JournalEntry {
+    /// The run as it began.
+    Start(Box<RawValue>),
+    /// A process has taken the run. Those that had it before cannot write any more.
+    Taken { owner: String },
+    /// A step that may take place once begins.
+    Begun(StepKey),
+    /// The outcome of a step.
+    Step(StepKey, Box<RawValue>),
+    /// An event of the run's stream.
+    Event(Box<RawValue>),
+    /// A tool waits for a person, in a run inside it.
+    Waits(StepKey),
+    /// A step that may take place once was interrupted, and the run has gone on without its outcome.
+    Unknown(StepKey),
+    /// The events at these positions, of a model call that was interrupted, do not count.
+    Retracted { from: u64, to: u64 },
+    /// A decision, an answer, or the wish to cancel.
+    Signal(Signal),
+    /// The run goes on after a wait, with the signals at these positions.
+    Resumed { signals: Vec<u64> },
+}
+
+impl JournalEntry {
+    /// The entry as stores keep it.
+    pub(crate) fn to_stored(&self) -> Result<Entry, serde_json::Error> {
+        let json = serde_json::to_string(self)?;
+        Ok(Entry::new(EntryContent::Step(json.into())))
+    }
+
+    pub(crate) fn from_stored(entry: &Entry) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(entry.content.as_json())
+    }
+}
+
+/// A message of the application to a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Signal {
+    Decide(Box<Interruption>, Decision),
+    Answer(Box<Interruption>, PersonAnswer),
+    /// Words of the user for the agent, beside decisions.
+    Input(String),
+    Cancel,
+    /// Goes on with a run that has stopped, with another version of the team where one is named.
+    Resume {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+    },
+}

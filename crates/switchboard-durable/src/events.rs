@@ -1,0 +1,134 @@
+//! Reading the events of a run.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use switchboard_core::StreamEvent;
+
+use crate::active_runs::ActiveRuns;
+use crate::entry::JournalEntry;
+use crate::error::{DurableError, DurableErrorKind};
+use crate::run_store::{RunStore, to_record};
+
+/// The pause between two looks at a run that another process may have.
+pub(crate) const POLL: Duration = Duration::from_millis(100);
+
+/// An event of a durable run, or the retraction of some.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// An event.
+    #[non_exhaustive]
+    Event {
+        /// Its position. A reader that comes again continues after it.
+        position: u64,
+        /// The event.
+        event: Box<StreamEvent>,
+    },
+    /// The events from one position up to another, excluded, do not count: they are parts of an answer of a model that
+    /// was interrupted, and the model is asked again.
+    #[non_exhaustive]
+    Retracted {
+        /// The position of this event itself.
+        position: u64,
+        /// The first position.
+        from: u64,
+        /// The position after the last.
+        to: u64,
+    },
+}
+
+impl RunEvent {
+    /// The position of the event.
+    pub fn position(&self) -> u64 {
+        match self {
+            Self::Event { position, .. } | Self::Retracted { position, .. } => *position,
+        }
+    }
+}
+
+/// Reads the events of a run, also one that another process has or had.
+pub struct RunEvents {
+    runs: RunStore,
+    active: ActiveRuns,
+    id: String,
+    /// The position to read from.
+    next: u64,
+    ready: VecDeque<RunEvent>,
+    is_over: bool,
+}
+
+impl RunEvents {
+    pub(crate) fn new(runs: RunStore, active: ActiveRuns, id: String, after: Option<u64>) -> Self {
+        Self {
+            runs,
+            active,
+            id,
+            next: after.map_or(0, |position| position + 1),
+            ready: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// Returns the next event, or `None` once the run has ended, waits for a person, or has stopped. Call it again later to
+    /// continue.
+    ///
+    /// # Errors
+    /// An error if there is no such run, or its journal cannot be read. The next call tries again.
+    pub async fn next(&mut self) -> Result<Option<RunEvent>, DurableError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            if std::mem::take(&mut self.is_over) {
+                return Ok(None);
+            }
+            let active = self.active.clone();
+            let changed = active.changed();
+            if !self.read().await? {
+                // A notification that was missed is made up for by the next look.
+                let _ = tokio::time::timeout(POLL, changed).await;
+            }
+        }
+    }
+
+    /// Reads new events. Returns `false` if there are none.
+    async fn read(&mut self) -> Result<bool, DurableError> {
+        let (head, record) = self.runs.head(&self.id).await?;
+        let record = to_record(&self.id, &head, record);
+        let end = head.revision.next;
+        let entries = self.runs.read(&self.id, self.next, end).await?;
+        self.next = self.next.max(end);
+        for (position, entry) in entries {
+            match entry {
+                JournalEntry::Event(json) => {
+                    let event = serde_json::from_str(json.get()).map_err(|error| {
+                        let message = format!(
+                            "event {position} of run \"{}\" is damaged: {error}",
+                            self.id
+                        );
+                        DurableError::new(DurableErrorKind::Damaged, message)
+                    })?;
+                    let event = Box::new(event);
+                    self.ready.push_back(RunEvent::Event { position, event });
+                }
+                JournalEntry::Retracted { from, to } => {
+                    self.ready
+                        .push_back(RunEvent::Retracted { position, from, to });
+                }
+                _ => {}
+            }
+        }
+        self.is_over = record.is_settled();
+        Ok(self.is_over || !self.ready.is_empty())
+    }
+}
+
+impl std::fmt::Debug for RunEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunEvents")
+            .field("id", &self.id)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}

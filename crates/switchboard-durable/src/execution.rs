@@ -1,0 +1,488 @@
+//! Driving a run with its journal, from its start or from where it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use switchboard_core::callback::BoxFuture;
+use switchboard_core::journal::JournalHandle;
+use switchboard_core::run::RunStatus as Status;
+use switchboard_core::{Error, ErrorKind, FinalOutput, Run, RunResult, RunStream, Runner};
+use tokio::time::{Instant, sleep_until};
+
+use crate::active_runs::{ActiveRun, ActiveRuns};
+use crate::engine::StepLog;
+use crate::entry::Signal;
+use crate::error::{DurableError, DurableErrorKind};
+use crate::executor::{Execute, Execution};
+use crate::journal::{End, Recorded, RunJournal};
+use crate::record::RunStatus;
+use crate::run_store::RunStore;
+use crate::teams::Teams;
+
+/// The time that events wait for others to be written with.
+const EVENT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The pause before a run that found its conversation in use is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(200);
+
+/// The pauses after failures that may pass: the first, which doubles, and the longest.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// The time in which runs on an engine with a log show that they are executed.
+const LOGGED_LEASE: Duration = Duration::from_secs(30);
+
+/// Drives runs of teams.
+pub(crate) struct TeamExecutor<C> {
+    pub(crate) teams: Teams<C>,
+    pub(crate) active: ActiveRuns,
+}
+
+/// The outcome of driving a run.
+enum Driven<C> {
+    Done(FinalOutput),
+    Waiting(RunResult<C>),
+    Failed(Error),
+}
+
+/// The consequence of the end of a drive.
+enum After {
+    /// The run has this status.
+    Status(RunStatus),
+    /// The run pauses, after this number of failures.
+    Pause {
+        reason: Option<String>,
+        failures: u32,
+        time: Duration,
+    },
+    /// Nothing may be written any more.
+    Nothing,
+}
+
+impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
+    fn execute_stored<'a>(
+        &'a self,
+        runs: &'a RunStore,
+        lease: Duration,
+        run: ActiveRun,
+    ) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async move {
+            let (journal, start) = RunJournal::take(runs, &run, lease).await?;
+            let after = self.drive_stored(runs, &journal, &start, &run).await?;
+            match after {
+                After::Status(status) => journal.release(status, 0, None).await?,
+                After::Pause {
+                    reason,
+                    failures,
+                    time,
+                } => {
+                    let pending = RunStatus::Pending { reason };
+                    journal.release(pending, failures, Some(time)).await?
+                }
+                After::Nothing => true,
+            };
+            Ok(())
+        })
+    }
+
+    fn execute_logged<'a>(
+        &'a self,
+        runs: &'a RunStore,
+        run: ActiveRun,
+        log: &'a mut dyn StepLog,
+    ) -> BoxFuture<'a, Result<Execution, DurableError>> {
+        Box::pin(self.drive_logged(runs, run, log))
+    }
+}
+
+impl<C: Send + Sync + 'static> TeamExecutor<C> {
+    /// Drives a run whose steps lie in the store until it ends, waits or pauses.
+    async fn drive_stored(
+        &self,
+        runs: &RunStore,
+        journal: &RunJournal,
+        start: &RawValue,
+        active: &ActiveRun,
+    ) -> Result<After, DurableError> {
+        if journal.end().is_some() {
+            return Ok(self.after(journal, None));
+        }
+        let mut run = match self.begin(journal, start) {
+            Ok(run) => run,
+            Err(after) => return Ok(after),
+        };
+        let runner = match self.runner_with(runs, journal) {
+            Ok(runner) => runner,
+            Err(after) => return Ok(after),
+        };
+        let mut waits = 0;
+        loop {
+            let waiting = match self.drive(&runner, journal, run, active).await {
+                Driven::Waiting(result) if journal.end().is_none() => result,
+                driven => return Ok(self.after(journal, Some(driven))),
+            };
+            run = waiting.into_run();
+            loop {
+                let Some(signals) = journal.signals(waits).await? else {
+                    let interruptions = run.interruptions();
+                    let waiting = RunStatus::Waiting { interruptions };
+                    if journal.release(waiting, 0, None).await? {
+                        return Ok(After::Nothing);
+                    }
+                    if journal.end().is_some() {
+                        return Ok(self.after(journal, None));
+                    }
+                    continue;
+                };
+                apply(&mut run, signals);
+                waits += 1;
+                // Signals that fit nothing that waits leave the run waiting.
+                if is_decided(&run) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Drives a run whose steps lie in the log of an engine until it ends.
+    async fn drive_logged(
+        &self,
+        runs: &RunStore,
+        active: ActiveRun,
+        log: &mut dyn StepLog,
+    ) -> Result<Execution, DurableError> {
+        let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
+        let (journal, start) = match taken {
+            // Its last step was to store how it has ended.
+            Err(error) if error.kind() == DurableErrorKind::NotWaiting => {
+                if log.is_compared() {
+                    let ended = RunJournal::reopen_logged(runs, &active, LOGGED_LEASE);
+                    let (journal, start) = ended.await?;
+                    self.drive_with_log(runs, &journal, &start, &active, log)
+                        .await?;
+                }
+                return Ok(Execution::Ended);
+            }
+            taken => taken?,
+        };
+        loop {
+            let after = self
+                .drive_with_log(runs, &journal, &start, &active, log)
+                .await?;
+            match after {
+                After::Status(status) => {
+                    let execution = match &status {
+                        RunStatus::Stopped { reason } => Execution::Stopped {
+                            reason: reason.clone(),
+                        },
+                        _ => Execution::Ended,
+                    };
+                    journal.release(status, 0, None).await?;
+                    return Ok(execution);
+                }
+                After::Nothing => return Ok(Execution::Taken),
+                After::Pause { .. } if matches!(journal.end(), Some(End::Draining)) => {
+                    return Ok(Execution::Draining);
+                }
+                After::Pause {
+                    reason,
+                    failures,
+                    time,
+                } => {
+                    tracing::info!(run = active.id, reason, "a run pauses");
+                    journal.set_failures(failures);
+                    tokio::time::sleep(time).await;
+                }
+            }
+        }
+    }
+
+    async fn drive_with_log(
+        &self,
+        runs: &RunStore,
+        journal: &RunJournal,
+        start: &RawValue,
+        active: &ActiveRun,
+        log: &mut dyn StepLog,
+    ) -> Result<After, DurableError> {
+        let mut run = match self.begin(journal, start) {
+            Ok(run) => run,
+            Err(after) => return Ok(after),
+        };
+        let runner = match self.runner_with(runs, journal) {
+            Ok(runner) => runner,
+            Err(after) => return Ok(after),
+        };
+        let mut waits = 0;
+        loop {
+            let drive = self.drive(&runner, journal, run, active);
+            let waiting = match journal.with_log(log, drive).await {
+                Driven::Waiting(result) if !journal.stops() => result,
+                driven => return Ok(self.after(journal, Some(driven))),
+            };
+            run = waiting.into_run();
+            while !is_decided(&run) {
+                let interruptions = run.interruptions();
+                let signals = journal.wait_in_log(log, waits, interruptions).await?;
+                waits += 1;
+                if signals.is_empty() {
+                    return Ok(self.after(journal, None));
+                }
+                apply(&mut run, signals);
+            }
+        }
+    }
+
+    /// The run as it began.
+    fn begin(&self, journal: &RunJournal, start: &RawValue) -> Result<Run, After> {
+        read_start(start).map_err(|error| self.after_failure(journal, &error))
+    }
+
+    /// The runner of a run, with its conversation and its journal.
+    fn runner_with(
+        &self,
+        runs: &RunStore,
+        journal: &RunJournal,
+    ) -> Result<Runner<C, Arc<C>>, After> {
+        let team = self.teams.of_version(journal.version().as_deref());
+        let team = team.map_err(|reason| After::Status(RunStatus::Stopped { reason }))?;
+        let runner = with_conversation(team, runs, &journal.record().conversation);
+        Ok(runner.journal(JournalHandle::new(journal.clone())))
+    }
+
+    /// Makes a run again, in which nothing takes place.
+    pub(crate) async fn replay(
+        &self,
+        runs: &RunStore,
+        id: &str,
+    ) -> Result<Result<RunResult<C>, Error>, DurableError> {
+        let recorded = Recorded::read(runs, id).await?;
+        let team = self.teams.of_version(recorded.version.as_deref());
+        let team = team.map_err(|reason| DurableError::new(DurableErrorKind::Version, reason))?;
+        let runner = with_conversation(team, runs, &recorded.record.conversation);
+        let runner = runner.journal(JournalHandle::new(recorded.steps));
+        let mut run = match read_start(&recorded.start) {
+            Ok(run) => run,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut waits = recorded.waits.into_iter();
+        loop {
+            let result = match runner.resume(run).await {
+                Ok(result) if result.status() == Status::Interrupted => result,
+                ended => return Ok(ended),
+            };
+            if waits.len() == 0 {
+                return Ok(Ok(result));
+            }
+            run = result.into_run();
+            for signals in waits.by_ref() {
+                apply(&mut run, signals);
+                if is_decided(&run) {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn drive(
+        &self,
+        runner: &Runner<C, Arc<C>>,
+        journal: &RunJournal,
+        run: Run,
+        active: &ActiveRun,
+    ) -> Driven<C> {
+        let followed = match runner.resume_stream(run) {
+            Ok(stream) => self.follow(journal, stream, active).await,
+            Err(error) => Err(error),
+        };
+        match followed {
+            Err(error) => Driven::Failed(error),
+            Ok(result) => match result.final_output() {
+                Some(output) => Driven::Done(output.clone()),
+                None => Driven::Waiting(result),
+            },
+        }
+    }
+
+    /// Stores the events of a run until it ends or waits. Stops if the journal cannot be written any more.
+    async fn follow(
+        &self,
+        journal: &RunJournal,
+        mut stream: RunStream<C>,
+        active: &ActiveRun,
+    ) -> Result<RunResult<C>, Error> {
+        let renewal = journal.lease() / 3;
+        let mut renew_at = Instant::now() + renewal;
+        let mut flush_at: Option<Instant> = None;
+        let mut over = std::pin::pin!(journal.over());
+        loop {
+            let at = flush_at.map_or(renew_at, |flush_at| flush_at.min(renew_at));
+            let event = tokio::select! {
+                biased;
+                () = active.wake.notified() => {
+                    if self.active.is_draining() {
+                        journal.drain();
+                    }
+                    journal.extend_soon();
+                    continue;
+                }
+                () = over.as_mut() => {
+                    stream.stop();
+                    return stream.finish().await;
+                }
+                event = stream.next() => event,
+                () = sleep_until(at) => {
+                    journal.extend_soon();
+                    flush_at = None;
+                    renew_at = Instant::now() + renewal;
+                    continue;
+                }
+            };
+            let Some(event) = event else {
+                return stream.finish().await;
+            };
+            if let Err(error) = journal.send(&event) {
+                tracing::warn!(%error, "an event of a run is lost");
+            }
+            if journal.has_unwritten() {
+                flush_at.get_or_insert(Instant::now() + EVENT_PAUSE);
+            }
+        }
+    }
+
+    /// The consequence of the end of a drive; `None` if the run was not driven.
+    fn after(&self, journal: &RunJournal, driven: Option<Driven<C>>) -> After {
+        let id = journal.id();
+        match (journal.end(), driven) {
+            (Some(End::Taken), _) => {
+                tracing::warn!(run = id, "another process has taken the run");
+                After::Nothing
+            }
+            (Some(End::Broken(reason)), _) => {
+                tracing::warn!(
+                    run = id,
+                    reason,
+                    "the journal of a run cannot be used; the run is taken up again later"
+                );
+                After::Nothing
+            }
+            (Some(End::Over), _) => After::Nothing,
+            (Some(End::Cancelled), _) => After::Status(RunStatus::Cancelled),
+            (Some(End::Diverged(reason)), _) => {
+                tracing::warn!(
+                    run = id,
+                    reason,
+                    "a run cannot go on with the code of today"
+                );
+                After::Status(RunStatus::Stopped { reason })
+            }
+            (Some(End::Draining), _) => After::Pause {
+                reason: Some("its process shut down".to_owned()),
+                failures: journal.failures(),
+                time: Duration::ZERO,
+            },
+            (None, Some(Driven::Done(output))) => {
+                let output = output.to_value();
+                After::Status(RunStatus::Done { output })
+            }
+            (None, Some(Driven::Failed(error))) => self.after_failure(journal, &error),
+            (None, Some(Driven::Waiting(_)) | None) => After::Nothing,
+        }
+    }
+
+    fn after_failure(&self, journal: &RunJournal, error: &Error) -> After {
+        if error.is_transient() {
+            let is_busy = error.cause().is_some_and(is_leased);
+            let failures = journal.failures() + u32::from(!is_busy);
+            if failures <= self.teams.max_failures {
+                let (first, longest) = RETRY_PAUSES;
+                let doubled = first.saturating_mul(1 << failures.saturating_sub(1).min(16));
+                let time = if is_busy {
+                    BUSY_PAUSE
+                } else {
+                    doubled.min(longest)
+                };
+                let reason = Some(error.to_string());
+                return After::Pause {
+                    reason,
+                    failures,
+                    time,
+                };
+            }
+        }
+        let ahead = journal.steps_ahead();
+        if let Some(first) = ahead.first()
+            && !journal.is_live()
+            && !error.is_guardrail()
+        {
+            let reason = format!(
+                "the code of today fails where the run took step \"{first}\" before it was interrupted; a tool, \
+                 an agent, a handoff or a filter has changed. Go on with the code from then, or cancel the run. \
+                 The failure: {error}"
+            );
+            tracing::warn!(
+                run = journal.id(),
+                reason,
+                "a run cannot go on with the code of today"
+            );
+            return After::Status(RunStatus::Stopped { reason });
+        }
+        let (kind, message) = (error.kind(), error.to_string());
+        After::Status(RunStatus::Failed { kind, message })
+    }
+}
+
+/// The runner, with the conversation of the run. A session of the application, and a conversation that the provider
+/// keeps, take its place.
+fn with_conversation<C: Send + Sync + 'static>(
+    team: &Runner<C, Arc<C>>,
+    runs: &RunStore,
+    conversation: &str,
+) -> Runner<C, Arc<C>> {
+    let config = team.config();
+    if config.session.is_some() || config.server_history.is_some() {
+        return team.clone();
+    }
+    let is_exclusive = config.exclusive.is_some();
+    let runner = team
+        .clone()
+        .session(&runs.conversations().get(conversation));
+    if is_exclusive {
+        runner
+    } else {
+        runner.exclusive(Duration::ZERO)
+    }
+}
+
+fn read_start(start: &RawValue) -> Result<Run, Error> {
+    serde_json::from_str(start.get()).map_err(|error| {
+        let message = format!("the start of the run cannot be read: {error}");
+        switchboard_core::__agent_parts::error(ErrorKind::Configuration, message)
+    })
+}
+
+/// Gives a run the decisions and answers that were sent. One that fits nothing that waits is dropped.
+fn apply(run: &mut Run, signals: Vec<Signal>) {
+    for signal in signals {
+        let applied = match signal {
+            Signal::Decide(waiting, decision) => run.decide(&waiting, decision),
+            Signal::Answer(waiting, answer) => run.answer(&waiting, answer),
+            Signal::Input(words) => run.add_input(words),
+            Signal::Cancel | Signal::Resume { .. } => Ok(()),
+        };
+        if let Err(error) = applied {
+            tracing::warn!(%error, "a decision does not fit the run, and is dropped");
+        }
+    }
+}
+
+/// Returns `true` if something that the run waited for is decided.
+fn is_decided(run: &Run) -> bool {
+    !matches!(run.step(), switchboard_core::Step::AwaitDecision)
+}
+
+fn is_leased(cause: &switchboard_core::callback::DynError) -> bool {
+    use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
+    let error = cause.downcast_ref::<ConversationError>();
+    error.is_some_and(|error| error.kind() == ConversationErrorKind::Leased)
+}

@@ -1,0 +1,125 @@
+//! Executing runs for an engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use switchboard_core::callback::BoxFuture;
+
+use crate::active_runs::{ActiveRun, ActiveRuns};
+use crate::engine::StepLog;
+use crate::error::DurableError;
+use crate::run_store::RunStore;
+
+/// Executes runs with the teams of a [`DurableRunner`](crate::DurableRunner). Clones share it.
+#[derive(Clone)]
+pub struct Executor {
+    execute: Arc<dyn Execute>,
+    active: ActiveRuns,
+}
+
+/// The way in which an execution has ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Execution {
+    /// The run has ended; its state says how.
+    Ended,
+    /// The run cannot go on with the team of today.
+    Stopped {
+        /// The difference.
+        reason: String,
+    },
+    /// This process takes no further steps: another one is to execute the run.
+    Draining,
+    /// Another execution has taken the run.
+    Taken,
+    /// This process executes the run already.
+    Active,
+}
+
+/// The execution of runs, whatever their context.
+pub(crate) trait Execute: Send + Sync {
+    /// Takes a run whose steps lie in the store, and drives it until it ends, waits, or has to pause.
+    fn execute_stored<'a>(
+        &'a self,
+        runs: &'a RunStore,
+        lease: std::time::Duration,
+        run: ActiveRun,
+    ) -> BoxFuture<'a, Result<(), DurableError>>;
+
+    /// Drives a run whose steps lie in a log until it ends.
+    fn execute_logged<'a>(
+        &'a self,
+        runs: &'a RunStore,
+        run: ActiveRun,
+        log: &'a mut dyn StepLog,
+    ) -> BoxFuture<'a, Result<Execution, DurableError>>;
+}
+
+impl Executor {
+    pub(crate) fn new(execute: Arc<dyn Execute>, active: ActiveRuns) -> Self {
+        Self { execute, active }
+    }
+
+    /// Executes a run from its start, or makes it again and goes on: until it ends, with its waits in between.
+    ///
+    /// # Errors
+    /// An error of the store or the log. The run is to be executed again.
+    pub async fn execute(
+        &self,
+        runs: &RunStore,
+        id: &str,
+        log: &mut dyn StepLog,
+    ) -> Result<Execution, DurableError> {
+        if self.active.is_draining() {
+            return Ok(Execution::Draining);
+        }
+        match self.active.add(id) {
+            Some(run) => self.execute.execute_logged(runs, run, log).await,
+            None => Ok(Execution::Active),
+        }
+    }
+
+    /// Lets a run that this process has look for messages. Returns `false` if it has not.
+    pub fn wake(&self, id: &str) -> bool {
+        self.active.wake(id)
+    }
+
+    /// Lets no run of this process begin a further step.
+    pub fn drain(&self) {
+        self.active.drain();
+    }
+
+    /// Returns `true` if this process takes no further steps.
+    pub fn is_draining(&self) -> bool {
+        self.active.is_draining()
+    }
+
+    /// Returns `true` if this process has no runs.
+    pub fn is_idle(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Waits until a run of this process has changed or ended.
+    pub async fn changed(&self) {
+        self.active.changed().await;
+    }
+
+    pub(crate) fn active(&self) -> &ActiveRuns {
+        &self.active
+    }
+
+    pub(crate) async fn execute_stored(
+        &self,
+        runs: &RunStore,
+        lease: std::time::Duration,
+        run: ActiveRun,
+    ) -> Result<(), DurableError> {
+        self.execute.execute_stored(runs, lease, run).await
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,317 @@
+//! Steps in the log of an engine: reading it batch by batch, and adding to it.
+//!
+//! The driver asks for steps, and the engine for batches; both run concurrently in one task. A step that is not known yet
+//! has the next batch read. Once there are none left, effects take place, and each batch has the entries that were made
+//! since the one before.
+
+use rustc_hash::FxHashSet;
+use switchboard_core::journal::StepKey;
+
+use super::state::{State, StepsIn};
+use super::{End, Release, RunJournal, ended};
+use crate::engine::{BeginWait, EMPTY_BATCH, StepLog};
+use crate::entry::{JournalEntry, Signal};
+use crate::error::{DurableError, DurableErrorKind};
+use crate::record::RunStatus;
+use std::sync::Arc;
+use switchboard_core::approval::Interruption;
+
+/// The state of the log of an engine.
+#[derive(Default)]
+pub(super) struct LogState {
+    /// Set once there is no recorded batch left.
+    is_at_end: bool,
+    /// Steps that wait for an outcome or the end of the log.
+    wanted: FxHashSet<StepKey>,
+    /// Entries for the next batch, and the numbers of entries queued, taken for a batch, and recorded.
+    queue: Vec<JournalEntry>,
+    queued: u64,
+    taken: u64,
+    recorded: u64,
+    /// Set if the batch in progress is to end without entries: a step has failed for a reason that may pass.
+    skips: bool,
+    /// Set once the driver needs no more batches.
+    is_closed: bool,
+}
+
+/// A step that waits for the log.
+struct Wanted<'a> {
+    journal: &'a RunJournal,
+    key: &'a StepKey,
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        if let Some(log) = self.journal.state().log() {
+            log.wanted.remove(self.key);
+        }
+    }
+}
+
+impl State {
+    fn log(&mut self) -> Option<&mut LogState> {
+        match &mut self.steps {
+            StepsIn::Store => None,
+            StepsIn::Log(log) => Some(log),
+        }
+    }
+
+    /// Returns `true` if steps of the log are still made again.
+    pub(super) fn is_replayed(&self) -> bool {
+        matches!(&self.steps, StepsIn::Log(log) if !log.is_at_end)
+    }
+
+    fn knows(&self, key: &StepKey) -> bool {
+        self.outcomes.contains_key(key) || self.waits.contains(key) || self.unknown.contains(key)
+    }
+
+    /// Returns `true` if the driver needs the next batch.
+    fn needs_batch(&self) -> bool {
+        let StepsIn::Log(log) = &self.steps else {
+            return false;
+        };
+        !log.queue.is_empty() || (!log.is_at_end && log.wanted.iter().any(|key| !self.knows(key)))
+    }
+}
+
+impl RunJournal {
+    /// Waits until a condition of the state holds.
+    pub(super) async fn until(&self, holds: impl Fn(&mut State) -> bool) {
+        loop {
+            let changed = self.0.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if holds(&mut self.state()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Reads the log until it has what became of a step, or there is no more of it.
+    pub(super) async fn read_log_up_to(&self, key: &StepKey) -> Result<(), DurableError> {
+        if let Some(log) = self.state().log() {
+            log.wanted.insert(key.clone());
+        }
+        let _wanted = Wanted { journal: self, key };
+        self.0.changed.notify_waiters();
+        self.until(|state| {
+            let is_over = matches!(state.end, Some(End::Taken | End::Broken(_)));
+            is_over || state.knows(key) || state.log().is_none_or(|log| log.is_at_end)
+        })
+        .await;
+        self.check()
+    }
+
+    /// Adds entries to the log, and waits until they are recorded.
+    pub(super) async fn append_to_log(
+        &self,
+        entries: impl IntoIterator<Item = JournalEntry>,
+    ) -> Result<(), DurableError> {
+        let queued = match self.state().log() {
+            None => return Ok(()),
+            Some(log) => {
+                let before = log.queue.len();
+                log.queue.extend(entries);
+                log.queued += (log.queue.len() - before) as u64;
+                log.queued
+            }
+        };
+        self.0.changed.notify_waiters();
+        self.until(|state| {
+            let is_over = matches!(state.end, Some(End::Taken | End::Broken(_)));
+            is_over || state.log().is_none_or(|log| log.recorded >= queued)
+        })
+        .await;
+        self.check()
+    }
+
+    /// Lets the batch in progress end, if it waits for the outcome of a step that has none.
+    pub(super) fn skip_in_log(&self) {
+        if let Some(log) = self.state().log() {
+            log.skips = true;
+        }
+        self.0.changed.notify_waiters();
+    }
+
+    /// Drives a run, with the batches of a log.
+    pub(crate) async fn with_log<T>(
+        &self,
+        log: &mut dyn StepLog,
+        drive: impl Future<Output = T> + Send,
+    ) -> T {
+        if let Some(log) = self.state().log() {
+            (log.is_closed, log.skips) = (false, false);
+        }
+        let drive = async {
+            let driven = drive.await;
+            if let Some(log) = self.state().log() {
+                (log.is_closed, log.skips) = (true, true);
+            }
+            self.0.changed.notify_waiters();
+            driven
+        };
+        let (driven, ()) = futures_util::future::join(drive, self.pass_batches(log)).await;
+        driven
+    }
+
+    /// Passes batches between the driver and the log, until the driver needs no more.
+    async fn pass_batches(&self, log: &mut dyn StepLog) {
+        loop {
+            self.until(|state| {
+                let is_closed = state.log().is_none_or(|log| log.is_closed);
+                is_closed || state.needs_batch()
+            })
+            .await;
+            if !self.state().needs_batch() {
+                return;
+            }
+            let this = self.clone();
+            let new = move || {
+                let batch = async move { this.new_batch().await };
+                Box::pin(batch) as switchboard_core::callback::BoxFuture<'static, _>
+            };
+            let passed = log.next(Box::new(new)).await;
+            if let Err(error) = passed.and_then(|batch| self.read_batch(&batch)) {
+                self.set_end(End::Broken(error.to_string()));
+                return;
+            }
+        }
+    }
+
+    /// The next batch, at the end of the log.
+    async fn new_batch(&self) -> Result<String, DurableError> {
+        {
+            let mut state = self.state();
+            let is_first = state.log().is_some_and(|log| !log.is_at_end);
+            if let Some(log) = state.log() {
+                (log.is_at_end, log.skips) = (true, log.is_closed);
+            }
+            if is_first {
+                state.retract_parts(&self.0.id)?;
+            }
+        }
+        self.0.changed.notify_waiters();
+        self.until(|state| {
+            let is_over = state.end.is_some();
+            is_over
+                || state
+                    .log()
+                    .is_none_or(|log| log.skips || !log.queue.is_empty())
+        })
+        .await;
+        let entries = match self.state().log() {
+            Some(log) => {
+                log.taken = log.queued;
+                std::mem::take(&mut log.queue)
+            }
+            None => Vec::new(),
+        };
+        to_batch(&self.0.id, &entries)
+    }
+
+    /// Takes note of a batch that is recorded.
+    fn read_batch(&self, batch: &str) -> Result<(), DurableError> {
+        let entries: Vec<JournalEntry> = serde_json::from_str(batch).map_err(|error| {
+            let message = format!("the log of run \"{}\" is damaged: {error}", self.0.id);
+            DurableError::new(DurableErrorKind::Damaged, message)
+        })?;
+        {
+            let mut state = self.state();
+            // Entries that were queued while this batch was recorded wait for the next one.
+            if let Some(log) = state.log() {
+                log.recorded = log.taken;
+            }
+            let is_at_end = state.log().is_some_and(|log| log.is_at_end);
+            for entry in entries {
+                let key = match &entry {
+                    JournalEntry::Step(key, _) => Some(key.clone()),
+                    _ => None,
+                };
+                state.read_step(entry);
+                // Its own step has just taken place.
+                if is_at_end && let Some(key) = key {
+                    state.ahead.remove(&key);
+                }
+            }
+        }
+        self.0.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Waits for messages to the run. Returns those of the wait with this number.
+    pub(crate) async fn wait_in_log(
+        &self,
+        log: &mut dyn StepLog,
+        wait: usize,
+        interruptions: Vec<Interruption>,
+    ) -> Result<Vec<Signal>, DurableError> {
+        let this = self.clone();
+        let begin: BeginWait = Arc::new(move |wake| {
+            let (this, interruptions) = (this.clone(), interruptions.clone());
+            Box::pin(async move { this.begin_wait(wake, interruptions).await })
+        });
+        let batch = log.wait(begin).await?;
+        self.read_batch(&batch)?;
+        let state = self.state();
+        match state.resumed.get(wait) {
+            Some(positions) => Ok(state.signals_at(positions)),
+            None => {
+                let end = state.end.clone().unwrap_or(End::Taken);
+                Err(ended(&self.0.id, &end))
+            }
+        }
+    }
+
+    /// Stores that the run waits, unless a message has come. Returns a batch with the messages.
+    async fn begin_wait(
+        &self,
+        wake: Option<String>,
+        interruptions: Vec<Interruption>,
+    ) -> Result<String, DurableError> {
+        loop {
+            let (signals, is_cancelled) = {
+                let mut state = self.state();
+                if let Some(log) = state.log() {
+                    log.is_at_end = true;
+                }
+                if let Some(End::Over) = state.end {
+                    let signals = Vec::new();
+                    return to_batch(&self.0.id, &[JournalEntry::Resumed { signals }]);
+                }
+                (
+                    state.open_signals(),
+                    matches!(state.end, Some(End::Cancelled)),
+                )
+            };
+            if is_cancelled || !signals.is_empty() {
+                let release = Release {
+                    status: RunStatus::Running {},
+                    failures: 0,
+                    due: Some(switchboard_core::conversation::now() + self.0.lease),
+                    wake: None,
+                };
+                self.store_state(release).await?;
+                return to_batch(&self.0.id, &[JournalEntry::Resumed { signals }]);
+            }
+            let release = Release {
+                status: RunStatus::Waiting {
+                    interruptions: interruptions.clone(),
+                },
+                failures: 0,
+                due: None,
+                wake: wake.clone(),
+            };
+            if self.store_state(release).await? {
+                return Ok(EMPTY_BATCH.to_owned());
+            }
+        }
+    }
+}
+
+fn to_batch(id: &str, entries: &[JournalEntry]) -> Result<String, DurableError> {
+    serde_json::to_string(entries).map_err(|error| {
+        let message = format!("the steps of run \"{id}\" cannot be recorded: {error}");
+        DurableError::new(DurableErrorKind::Store, message)
+    })
+}

@@ -1,0 +1,181 @@
+//! The contents of a journal, as far as they are read.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::value::RawValue;
+use switchboard_core::conversation::{Entry, Revision};
+use switchboard_core::journal::StepKey;
+
+use super::End;
+use super::answer_parts::{AnswerParts, StepOfEvent};
+use super::log::LogState;
+use crate::entry::{JournalEntry, Signal};
+use crate::error::{DurableError, DurableErrorKind};
+use crate::record::StoredRecord;
+use crate::run_store::stored;
+
+/// The place of the entries of steps.
+pub(super) enum StepsIn {
+    /// Between the other entries of the run, in its store.
+    Store,
+    /// In the log of an engine.
+    Log(Box<LogState>),
+}
+
+pub(super) struct State {
+    pub(super) record: StoredRecord,
+    pub(super) revision: Revision,
+    pub(super) commits: u32,
+    pub(super) steps: StepsIn,
+    /// The recorded outcomes.
+    pub(super) outcomes: FxHashMap<StepKey, Arc<str>>,
+    /// The recorded steps that the replay has not come to.
+    pub(super) ahead: FxHashSet<StepKey>,
+    /// Steps that may take place once, and that have begun.
+    pub(super) begun: FxHashSet<StepKey>,
+    /// Of these, the ones that were interrupted.
+    pub(super) unknown: FxHashSet<StepKey>,
+    /// Steps whose tools waited for a person.
+    pub(super) waits: FxHashSet<StepKey>,
+    /// Set once a step has taken place in this process.
+    pub(super) is_live: bool,
+    /// Entries that wait to be written to the store, and the numbers of entries queued and written.
+    pub(super) queue: Vec<Entry>,
+    pub(super) queued: u64,
+    pub(super) written: u64,
+    /// The number of times that each event was stored, until the replay sends it again.
+    pub(super) sent: FxHashMap<String, u32>,
+    /// The events of steps that are not recorded.
+    parts: AnswerParts,
+    signals: Vec<(u64, Signal)>,
+    /// The signals of each wait that the run has left.
+    pub(super) resumed: Vec<Vec<u64>>,
+    /// The version of the team that the run goes on with.
+    pub(super) version: Option<String>,
+    /// Set while no process has the run.
+    pub(super) is_released: bool,
+    pub(super) end: Option<End>,
+}
+
+impl State {
+    pub(super) fn new(record: StoredRecord, revision: Revision, steps: StepsIn) -> Self {
+        Self {
+            version: record.version.clone(),
+            record,
+            revision,
+            commits: 1,
+            steps,
+            outcomes: FxHashMap::default(),
+            ahead: FxHashSet::default(),
+            begun: FxHashSet::default(),
+            unknown: FxHashSet::default(),
+            waits: FxHashSet::default(),
+            is_live: false,
+            queue: Vec::new(),
+            queued: 0,
+            written: 0,
+            sent: FxHashMap::default(),
+            parts: AnswerParts::default(),
+            signals: Vec::new(),
+            resumed: Vec::new(),
+            is_released: false,
+            end: None,
+        }
+    }
+
+    pub(super) fn is_logged(&self) -> bool {
+        matches!(self.steps, StepsIn::Log(_))
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.queue.push(entry);
+        self.queued += 1;
+    }
+
+    pub(super) fn take_signal(&mut self, position: u64, signal: Signal) {
+        match signal {
+            Signal::Cancel => {
+                self.end.get_or_insert(End::Cancelled);
+            }
+            // Being due is all else that it asks for.
+            Signal::Resume { version } => {
+                if version.is_some() {
+                    self.version = version;
+                }
+            }
+            Signal::Decide(..) | Signal::Answer(..) | Signal::Input(_) => {
+                self.signals.push((position, signal));
+            }
+        }
+    }
+
+    /// The positions of signals that no wait has taken.
+    pub(super) fn open_signals(&self) -> Vec<u64> {
+        let is_taken = |at: &u64| self.resumed.iter().flatten().any(|taken| taken == at);
+        let all = self.signals.iter().map(|(at, _)| *at);
+        all.filter(|at| !is_taken(at)).collect()
+    }
+
+    pub(super) fn signals_at(&self, positions: &[u64]) -> Vec<Signal> {
+        let signals = self.signals.iter();
+        let taken = signals.filter(|(at, _)| positions.contains(at));
+        taken.map(|(_, signal)| signal.clone()).collect()
+    }
+
+    /// Reads the entries of a journal. Returns the run as it began.
+    pub(super) fn read(
+        &mut self,
+        id: &str,
+        entries: Vec<(u64, JournalEntry)>,
+    ) -> Result<Box<RawValue>, DurableError> {
+        let mut start = None;
+        for (position, entry) in entries {
+            match entry {
+                JournalEntry::Start(run) => start = Some(run),
+                JournalEntry::Taken { .. } => {}
+                JournalEntry::Event(event) => match StepOfEvent::of(&event) {
+                    Some(step) => self.parts.add(position, step),
+                    None => *self.sent.entry(event.get().to_owned()).or_default() += 1,
+                },
+                JournalEntry::Retracted { from, to } => self.parts.retracted(from, to),
+                JournalEntry::Signal(signal) => self.take_signal(position, signal),
+                step => self.read_step(step),
+            }
+        }
+        start.ok_or_else(|| {
+            let message = format!("the journal of run \"{id}\" has no start");
+            DurableError::new(DurableErrorKind::Damaged, message)
+        })
+    }
+
+    /// Takes note of an entry of a step. Others are ignored.
+    pub(super) fn read_step(&mut self, entry: JournalEntry) {
+        match entry {
+            JournalEntry::Begun(key) => {
+                self.begun.insert(key);
+            }
+            JournalEntry::Unknown(key) => {
+                self.unknown.insert(key);
+            }
+            JournalEntry::Waits(key) => {
+                self.waits.insert(key);
+            }
+            JournalEntry::Step(key, outcome) => {
+                self.parts.recorded(&key);
+                self.ahead.insert(key.clone());
+                self.outcomes.insert(key, outcome.get().into());
+            }
+            JournalEntry::Resumed { signals } => self.resumed.push(signals),
+            _ => {}
+        }
+    }
+
+    /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again.
+    pub(super) fn retract_parts(&mut self, id: &str) -> Result<(), DurableError> {
+        for (from, to) in self.parts.take_ranges() {
+            self.push(stored(id, &JournalEntry::Retracted { from, to })?);
+        }
+        Ok(())
+    }
+}

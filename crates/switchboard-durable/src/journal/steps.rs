@@ -1,0 +1,121 @@
+//! Steps of a run: made again from the journal, or taken and recorded.
+
+use serde_json::value::RawValue;
+use switchboard_core::callback::BoxError;
+use switchboard_core::journal::{Effect, Journal, Outcome, Repeat, StepKey, StepKind, Stepped};
+
+use super::{End, RunJournal, ended};
+use crate::entry::JournalEntry;
+use crate::error::DurableError;
+
+/// The part of a step that the journal knows.
+enum Known {
+    Nothing,
+    Outcome(Stepped),
+    /// It may take place once, and was interrupted.
+    Begun,
+    /// Its tool waited for a person.
+    Waits,
+}
+
+impl Journal for RunJournal {
+    async fn step(
+        &self,
+        key: &StepKey,
+        repeat: Repeat,
+        effect: Effect<'_>,
+    ) -> Result<Stepped, BoxError> {
+        if self.state().is_logged() {
+            self.read_log_up_to(key).await?;
+        }
+        match self.known(key, repeat) {
+            Known::Outcome(outcome) => return Ok(outcome),
+            Known::Waits => {
+                return match effect.await {
+                    Outcome::Waits => Ok(Stepped::Ran),
+                    _ => Err(self.diverged(key, "waited for a person").into()),
+                };
+            }
+            Known::Begun => {
+                self.begin(key)?;
+                self.append([JournalEntry::Unknown(key.clone())]).await?;
+                return Ok(Stepped::Unknown);
+            }
+            Known::Nothing => self.begin(key)?,
+        }
+        if repeat == Repeat::AtMostOnce {
+            self.append([JournalEntry::Begun(key.clone())]).await?;
+        }
+        // The outcome of what has taken place is recorded also if the run cannot go on.
+        let entry = match effect.await {
+            Outcome::Value(outcome) => {
+                let outcome = RawValue::from_string(outcome.as_ref().to_owned())?;
+                JournalEntry::Step(key.clone(), outcome)
+            }
+            Outcome::Waits => JournalEntry::Waits(key.clone()),
+            _ => {
+                self.skip_in_log();
+                return Ok(Stepped::Ran);
+            }
+        };
+        self.append([entry]).await?;
+        self.state().record.failures = 0;
+        Ok(Stepped::Ran)
+    }
+}
+
+impl RunJournal {
+    fn known(&self, key: &StepKey, repeat: Repeat) -> Known {
+        let mut state = self.state();
+        if let Some(outcome) = state.outcomes.get(key).cloned() {
+            state.ahead.remove(key);
+            return Known::Outcome(Stepped::Recorded(outcome));
+        }
+        if state.waits.contains(key) {
+            return Known::Waits;
+        }
+        if state.unknown.contains(key) {
+            return Known::Outcome(Stepped::Unknown);
+        }
+        if repeat == Repeat::AtMostOnce && state.begun.contains(key) {
+            return Known::Begun;
+        }
+        Known::Nothing
+    }
+
+    /// Checks that a step that is not recorded is one that the journal can go on with.
+    fn begin(&self, key: &StepKey) -> Result<(), DurableError> {
+        let mut state = self.state();
+        if let Some(end) = &state.end {
+            return Err(ended(&self.0.id, end));
+        }
+        // Hooks watch a run, and may come and go while it is interrupted.
+        let is_later = |ahead: &&StepKey| {
+            let follows =
+                ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
+            let is_watched = key.kind == StepKind::Hook || ahead.kind == StepKind::Hook;
+            ahead.path == key.path && follows && !is_watched
+        };
+        let later = state.ahead.iter().filter(is_later);
+        let first = later.min_by_key(|ahead| (ahead.turn, ahead.to_string()));
+        if let Some(first) = first {
+            let did = format!("took step \"{first}\"");
+            drop(state);
+            return Err(self.diverged(key, &did));
+        }
+        state.is_live = true;
+        Ok(())
+    }
+
+    /// Stops the run: the code of today does something else than the journal has.
+    fn diverged(&self, key: &StepKey, did: &str) -> DurableError {
+        let reason = format!(
+            "the code of today takes step \"{key}\", where the run {did} before it was interrupted; a tool, an \
+             agent, a handoff or a filter has changed. Go on with the code from then, or cancel the run"
+        );
+        let end = End::Diverged(reason);
+        let error = ended(&self.0.id, &end);
+        self.set_end(end);
+        error
+    }
+}

@@ -1,0 +1,226 @@
+//! The services that a Restate server calls.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use restate_sdk::hyper::HyperEndpoint;
+use restate_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
+use switchboard_core::callback::BoxFuture;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::Settings;
+use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
+use crate::error::{DurableError, DurableErrorKind};
+use crate::executor::{Execution, Executor};
+use crate::run_store::RunStore;
+
+/// The name of the virtual object, whose keys are conversations.
+pub(super) const OBJECT: &str = "SwitchboardConversation";
+
+/// The name of the handler that executes a run.
+pub(super) const HANDLER: &str = "run";
+
+/// The number of runs on one connection. The server then makes another, which may go to another process.
+const STREAMS: u32 = 32;
+
+/// The pause before a retry, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// A conversation, as a virtual object: its runs take place one after the other.
+struct Conversation {
+    runs: RunStore,
+    executor: Executor,
+    stop: watch::Receiver<bool>,
+}
+
+/// The input of an invocation.
+#[derive(Serialize, Deserialize)]
+struct Invocation {
+    /// The identifier of the run.
+    run: String,
+}
+
+#[object(name = "SwitchboardConversation")]
+impl Conversation {
+    /// Executes a run until it ends.
+    #[handler(name = "run")]
+    async fn run(&self, ctx: ObjectContext<'_>, invocation: Json<Invocation>) -> HandlerResult<()> {
+        let id = invocation.into_inner().run;
+        let mut log = InvocationLog {
+            ctx: &ctx,
+            stop: self.stop.clone(),
+            ended: None,
+        };
+        let executed = self.executor.execute(&self.runs, &id, &mut log).await;
+        if let Some(terminal) = log.ended.take() {
+            // Somebody has cancelled the invocation at the server.
+            return Err(terminal.into());
+        }
+        match executed {
+            Ok(Execution::Ended) => Ok(()),
+            Ok(Execution::Stopped { reason }) => Err(TerminalError::new(reason).into()),
+            Ok(Execution::Draining) => Err(retried("this process shuts down")),
+            Ok(Execution::Taken) => Err(retried("another process has the run")),
+            Ok(Execution::Active) => Err(retried("an earlier execution is about to end")),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// An error after which the server calls again.
+fn retried(reason: &str) -> HandlerError {
+    let error: Box<dyn std::error::Error + Send + Sync> = reason.into();
+    error.into()
+}
+
+/// The journal of an invocation, as the log of a run.
+struct InvocationLog<'a, 'ctx> {
+    ctx: &'a ObjectContext<'ctx>,
+    /// Set when this process ends.
+    stop: watch::Receiver<bool>,
+    /// The error with which the server ended the invocation.
+    ended: Option<TerminalError>,
+}
+
+impl InvocationLog<'_, '_> {
+    fn end(&mut self, error: TerminalError) -> DurableError {
+        let message = format!("the invocation has ended: {error}");
+        self.ended = Some(error);
+        DurableError::new(DurableErrorKind::Closed, message)
+    }
+}
+
+impl StepLog for InvocationLog<'_, '_> {
+    fn next<'a>(&'a mut self, batch: NewBatch) -> BoxFuture<'a, Result<String, DurableError>> {
+        Box::pin(async move {
+            let step = self.ctx.run(move || async move { Ok(batch().await?) });
+            step.name("step").await.map_err(|error| self.end(error))
+        })
+    }
+
+    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+        Box::pin(async move {
+            loop {
+                let (name, woken) = self.ctx.awakeable::<Json<serde_json::Value>>();
+                let begin = begin.clone();
+                let step = self
+                    .ctx
+                    .run(move || async move { Ok(begin(Some(name)).await?) });
+                let batch = step.name("wait").await.map_err(|error| self.end(error))?;
+                if !is_empty_batch(&batch) {
+                    return Ok(batch);
+                }
+                let woken = tokio::select! {
+                    woken = woken => woken,
+                    () = is_set(&mut self.stop) => {
+                        let message = "the run waits, and this process shuts down";
+                        return Err(DurableError::new(DurableErrorKind::Closed, message));
+                    }
+                };
+                woken.map_err(|error| self.end(error))?;
+            }
+        })
+    }
+
+    fn is_compared(&self) -> bool {
+        true
+    }
+}
+
+/// Binds the address at which a server reaches this process. Other processes can bind it too.
+pub(super) fn listen(address: Option<SocketAddr>) -> std::io::Result<TcpListener> {
+    let address = address.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    #[cfg(unix)]
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    socket.listen(1024)
+}
+
+/// The services of this process.
+pub(super) fn endpoint(
+    settings: &Settings,
+    runs: &RunStore,
+    executor: &Executor,
+    stop: watch::Receiver<bool>,
+) -> Endpoint {
+    let conversation = Conversation {
+        runs: runs.clone(),
+        executor: executor.clone(),
+        stop,
+    };
+    let (first, longest) = RETRY;
+    let options = ServiceOptions::new()
+        .inactivity_timeout(settings.suspend_after)
+        .abort_timeout(settings.longest_step)
+        .retry_policy_initial_interval(first)
+        .retry_policy_exponentiation_factor(2.0)
+        .retry_policy_max_interval(longest)
+        // A run is never given up.
+        .retry_policy_max_attempts(u64::from(u32::MAX));
+    let conversation = conversation.into_service_definition().options(options);
+    Endpoint::builder().bind(conversation).build()
+}
+
+/// Waits until a flag is set.
+async fn is_set(flag: &mut watch::Receiver<bool>) {
+    // An error means that nobody can set it, and that the engine is gone.
+    let _ = flag.wait_for(|is_set| *is_set).await;
+}
+
+/// Serves connections until `stop` is `true`.
+pub(super) async fn serve(
+    listener: TcpListener,
+    endpoint: Endpoint,
+    mut stop: watch::Receiver<bool>,
+) {
+    let endpoint = HyperEndpoint::new(endpoint);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let stream = match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection of the Restate server is lost");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                };
+                let _ = stream.set_nodelay(true);
+                let mut builder = http2::Builder::new(TokioExecutor::new());
+                builder.max_concurrent_streams(STREAMS);
+                let connection = builder.serve_connection(TokioIo::new(stream), endpoint.clone());
+                let mut stop = stop.clone();
+                connections.spawn(async move {
+                    let mut connection = pin!(connection);
+                    let served = tokio::select! {
+                        served = connection.as_mut() => served,
+                        () = is_set(&mut stop) => {
+                            connection.as_mut().graceful_shutdown();
+                            connection.await
+                        }
+                    };
+                    if let Err(error) = served {
+                        tracing::debug!(%error, "a connection of the Restate server has ended");
+                    }
+                });
+            }
+            Some(_) = connections.join_next() => {}
+            () = is_set(&mut stop) => break,
+        }
+    }
+    // What still runs is called again by the server, in another process.
+    let _ = tokio::time::timeout(Duration::from_secs(2), connections.join_all()).await;
+}

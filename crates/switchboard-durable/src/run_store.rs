@@ -1,0 +1,280 @@
+//! The runs of a store: their states, their streams, and the messages to them.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use switchboard_core::conversation::{
+    Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
+    ListQuery, Listed, now,
+};
+
+use crate::active_runs::ActiveRuns;
+use crate::entry::{JournalEntry, Signal};
+use crate::error::{DurableError, DurableErrorKind};
+use crate::events::RunEvents;
+use crate::record::{RunRecord, RunStatus, StoredRecord};
+
+/// The number of entries that are read at once.
+const PAGE: u64 = 512;
+
+/// The runs in a store of conversations. Each has a record that only grows, with its start, its events and the
+/// messages to it; the embedded engine keeps the steps there too. Clones share it.
+#[derive(Debug, Clone)]
+pub struct RunStore(Conversations);
+
+/// A run that is to be stored.
+pub(crate) struct NewRun<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) conversation: &'a str,
+    pub(crate) key: &'a str,
+    pub(crate) version: Option<&'a str>,
+    pub(crate) start: JournalEntry,
+}
+
+impl RunStore {
+    /// Creates a handle to the runs in a store.
+    pub fn new(conversations: Conversations) -> Self {
+        Self(conversations)
+    }
+
+    /// The store, with the conversations of the runs.
+    pub fn conversations(&self) -> &Conversations {
+        &self.0
+    }
+
+    /// The state of a run.
+    ///
+    /// # Errors
+    /// An error if there is no such run, or the store cannot be read.
+    pub async fn record(&self, id: &str) -> Result<RunRecord, DurableError> {
+        let (head, record) = self.head(id).await?;
+        Ok(to_record(id, &head, record))
+    }
+
+    /// The runs, the last changed first.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn list(&self, limit: Option<usize>) -> Result<Vec<RunRecord>, DurableError> {
+        let mut query = ListQuery::default();
+        query.limit = limit;
+        self.listed(query).await
+    }
+
+    /// The runs that are due at a time: those that no process has, and those whose process is gone.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn due(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
+        let mut query = ListQuery::default();
+        query.expired_before = Some(time);
+        self.listed(query).await
+    }
+
+    /// The runs that wait and were sent a message before a time: the process that sent it may have ended, or lost its
+    /// connection, before it woke them.
+    #[cfg(any(feature = "restate", feature = "dbos"))]
+    pub(crate) async fn unwoken(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
+        let mut runs = self.due(time).await?;
+        runs.retain(|run| matches!(run.status, RunStatus::Waiting { .. }));
+        Ok(runs)
+    }
+
+    async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
+        query.listed = Listed::Journals;
+        let heads = ConversationStore::list(&self.0, &query).await;
+        let heads = heads.map_err(|error| DurableError::store("", error))?;
+        let records = heads.iter().map(|head| {
+            let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
+            Ok(to_record(id, head, parse(id, head)?))
+        });
+        records.collect()
+    }
+
+    /// Stores a run, unless there is one with this conversation and key. Returns `false` if there is.
+    pub(crate) async fn create(&self, run: NewRun<'_>) -> Result<bool, DurableError> {
+        let record = StoredRecord {
+            conversation: run.conversation.to_owned(),
+            key: run.key.to_owned(),
+            version: run.version.map(str::to_owned),
+            status: RunStatus::Pending { reason: None },
+            failures: 0,
+            owner: None,
+            wake: None,
+        };
+        let mut commit = Commit::new(Expected::New, vec![stored(run.id, &run.start)?]);
+        commit.details = Some(details(run.id, &record)?);
+        commit.expires = Some(Some(now()));
+        let committed = self.commit(run.id, commit).await?;
+        Ok(matches!(committed, Committed::At(_)))
+    }
+
+    pub(crate) async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, DurableError> {
+        let committed = self.0.commit(&journal_name(id), commit).await;
+        committed.map_err(|error| DurableError::store(id, error))
+    }
+
+    /// The head of a journal, and the state of the run.
+    pub(crate) async fn head(&self, id: &str) -> Result<(Head, StoredRecord), DurableError> {
+        let head = self.0.head(&journal_name(id)).await;
+        let head = head.map_err(|error| DurableError::store(id, error))?;
+        let head = head.ok_or_else(|| DurableError::not_found(id))?;
+        let record = parse(id, &head)?;
+        Ok((head, record))
+    }
+
+    /// The entries from a position on, up to another.
+    pub(crate) async fn read(
+        &self,
+        id: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<(u64, JournalEntry)>, DurableError> {
+        let name = journal_name(id);
+        let mut entries = Vec::new();
+        let mut next = from;
+        while next < to {
+            let end = to.min(next + PAGE);
+            let page = self.0.read(&name, next..end).await;
+            for entry in page.map_err(|error| DurableError::store(id, error))? {
+                let read = JournalEntry::from_stored(&entry).map_err(|error| {
+                    let at = entry.position;
+                    let message =
+                        format!("entry {at} of the journal of run \"{id}\" is damaged: {error}");
+                    DurableError::new(DurableErrorKind::Damaged, message)
+                })?;
+                entries.push((entry.position, read));
+            }
+            next = end;
+        }
+        Ok(entries)
+    }
+
+    /// Reads the events of a run, from its start (`None`) or after one whose position is known.
+    pub fn events(&self, id: &str, after: impl Into<Option<u64>>) -> RunEvents {
+        RunEvents::new(
+            self.clone(),
+            ActiveRuns::default(),
+            id.to_owned(),
+            after.into(),
+        )
+    }
+
+    /// Cancels a run. One that a process has, or that waits in the log of an engine under a name, ends as soon as it
+    /// learns of it; any other has ended when this returns. Returns the state of the run before.
+    ///
+    /// # Errors
+    /// An error if the run has ended, or the store cannot be written.
+    pub async fn cancel(&self, id: &str) -> Result<RunRecord, DurableError> {
+        loop {
+            let (head, mut stored_record) = self.head(id).await?;
+            let record = to_record(id, &head, stored_record.clone());
+            not_ended(&record)?;
+            if record.is_executed() || record.wake.is_some() {
+                return self.signal(id, &[Signal::Cancel]).await;
+            }
+            stored_record.status = RunStatus::Cancelled;
+            stored_record.owner = None;
+            let entry = stored(id, &JournalEntry::Signal(Signal::Cancel))?;
+            let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+            commit.details = Some(details(id, &stored_record)?);
+            commit.expires = Some(None);
+            if let Committed::At(_) = self.commit(id, commit).await? {
+                return Ok(record);
+            }
+        }
+    }
+
+    /// Adds signals, and makes a run that waits due. Returns the state of the run before. The revision is that of the
+    /// state that was read, so that a run that begins to wait at the same time does not miss them.
+    pub(crate) async fn signal(
+        &self,
+        id: &str,
+        signals: &[Signal],
+    ) -> Result<RunRecord, DurableError> {
+        let entries = signals
+            .iter()
+            .map(|signal| stored(id, &JournalEntry::Signal(signal.clone())));
+        let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+        loop {
+            let (head, record) = self.head(id).await?;
+            let record = to_record(id, &head, record);
+            not_ended(&record)?;
+            let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
+            if !matches!(record.status, RunStatus::Running { .. }) {
+                commit.expires = Some(Some(now()));
+            }
+            if let Committed::At(_) = self.commit(id, commit).await? {
+                return Ok(record);
+            }
+        }
+    }
+
+    /// Deletes a run that has ended. Its conversation stays.
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), DurableError> {
+        let deleted = self.0.delete(&journal_name(id)).await;
+        deleted
+            .map(drop)
+            .map_err(|error| DurableError::store(id, error))
+    }
+}
+
+fn not_ended(record: &RunRecord) -> Result<(), DurableError> {
+    if !record.is_ended() {
+        return Ok(());
+    }
+    let message = format!(
+        "the run \"{}\" is {} already",
+        record.id,
+        record.status.name()
+    );
+    Err(DurableError::new(DurableErrorKind::NotWaiting, message))
+}
+
+/// The identifier of a run: its conversation, in which slashes are escaped, and its key.
+pub(crate) fn run_id(conversation: &str, key: &str) -> String {
+    let conversation = conversation.replace('%', "%25").replace('/', "%2F");
+    format!("{conversation}/{key}")
+}
+
+fn journal_name(id: &str) -> Arc<str> {
+    format!("{JOURNAL_PREFIX}{id}").into()
+}
+
+pub(crate) fn stored(id: &str, entry: &JournalEntry) -> Result<Entry, DurableError> {
+    entry.to_stored().map_err(|error| {
+        let message = format!("an entry of the journal of run \"{id}\" cannot be written: {error}");
+        DurableError::new(DurableErrorKind::Store, message)
+    })
+}
+
+pub(crate) fn details(id: &str, record: &StoredRecord) -> Result<Arc<str>, DurableError> {
+    let json = serde_json::to_string(record).map_err(|error| {
+        let message = format!("the state of run \"{id}\" cannot be written: {error}");
+        DurableError::new(DurableErrorKind::Store, message)
+    })?;
+    Ok(json.into())
+}
+
+fn parse(id: &str, head: &Head) -> Result<StoredRecord, DurableError> {
+    let details = head.details.as_deref().unwrap_or("null");
+    serde_json::from_str(details).map_err(|error| {
+        let message = format!("the state of run \"{id}\" cannot be read: {error}");
+        DurableError::new(DurableErrorKind::Damaged, message)
+    })
+}
+
+pub(crate) fn to_record(id: &str, head: &Head, stored: StoredRecord) -> RunRecord {
+    RunRecord {
+        id: id.to_owned(),
+        conversation: stored.conversation,
+        key: stored.key,
+        version: stored.version,
+        status: stored.status,
+        failures: stored.failures,
+        created: head.created,
+        changed: head.changed,
+        due: head.expires,
+        wake: stored.wake,
+    }
+}

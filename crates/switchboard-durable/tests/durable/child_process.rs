@@ -1,0 +1,133 @@
+//! The task of child processes: tests run this program again with this test.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use switchboard_core::conversation::Conversations;
+use switchboard_durable::{DurableRunner, Embedded};
+use switchboard_sessions::{Durability, SqliteStore};
+
+use crate::fault_store::{FaultStore, Moment};
+use crate::killed::max_kills;
+use crate::world::{LEASE, Note, decide_until_ended, runner};
+
+const FOLDER: &str = "SWITCHBOARD_TEST_FOLDER";
+const STORE: &str = "SWITCHBOARD_TEST_STORE";
+const RUNS: &str = "SWITCHBOARD_TEST_RUNS";
+const KILL: &str = "SWITCHBOARD_TEST_KILL";
+
+/// A command that runs conversations and kills itself at a moment that the number of earlier kills determines.
+pub(crate) fn child(folder: &Path, store: Option<&str>, runs: u64, kills: u64) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command
+        .args(["--exact", "child_process::run_until_killed", "--ignored"])
+        .env(FOLDER, folder)
+        .env(STORE, store.unwrap_or_default())
+        .env(RUNS, runs.to_string())
+        .env(KILL, kills.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// The store at this address, or else a database in the folder.
+pub(crate) async fn open(folder: &Path, address: Option<&str>) -> Conversations {
+    match address.filter(|address| !address.is_empty()) {
+        Some(address) => switchboard_sessions::open(address).await.unwrap(),
+        None => {
+            let options = SqliteStore::options().durability(Durability::Normal);
+            let path = folder.join("conversations.db");
+            Conversations::new(options.open(path).await.unwrap())
+        }
+    }
+}
+
+/// The side effects of all processes, each after the seed of its run.
+pub(crate) fn read_effects(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join("effects")).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn kill_this_process() {
+    let id = std::process::id().to_string();
+    let _ = Command::new("kill").args(["-9", &id]).status();
+    // The signal may take a moment.
+    loop {
+        std::thread::park();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by other tests"]
+async fn run_until_killed() {
+    let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
+    let number = |name: &str| -> u64 { env::var(name).unwrap().parse().unwrap() };
+    let (runs, kill) = (number(RUNS), number(KILL));
+    let mut random = fastrand::Rng::with_seed(kill);
+    let is_killed = kill < max_kills(runs);
+    // A kill in an effect is one before its outcome is known to anybody.
+    let in_effect = (is_killed && random.usize(..3) == 0).then(|| random.usize(1..40));
+    let moment = if random.bool() {
+        Moment::BeforeWrite
+    } else {
+        Moment::AfterWrite
+    };
+    let at_write = (is_killed && in_effect.is_none()).then(|| (random.usize(1..80), moment));
+
+    let store = open(&folder, env::var(STORE).ok().as_deref()).await;
+    let store = FaultStore::new(store, at_write, Some(kill_this_process));
+    let engine = Embedded::new(Conversations::new(store)).lease(LEASE);
+    let effects = Arc::new(AtomicUsize::new(0));
+    let all = (0..runs).map(|seed| {
+        let mut file = OpenOptions::new();
+        let file = file
+            .create(true)
+            .append(true)
+            .open(folder.join("effects"))
+            .unwrap();
+        let effects = effects.clone();
+        let note: Note = Arc::new(move |effect: &str| {
+            let is_last = in_effect == Some(effects.fetch_add(1, Ordering::SeqCst) + 1);
+            let moment = if is_last { kill % 2 } else { 2 };
+            if moment == 0 {
+                kill_this_process();
+            }
+            // One write each, so that lines stay whole.
+            (&file)
+                .write_all(format!("{seed} {effect}\n").as_bytes())
+                .unwrap();
+            if moment == 1 {
+                kill_this_process();
+            }
+        });
+        let durable = DurableRunner::new(engine.clone(), runner(seed, &note));
+        async move {
+            let run = durable
+                .start(&seed.to_string(), "m1", "Hello")
+                .await
+                .unwrap();
+            // Another runner of this process may have taken the run up, with the team of another seed, so each
+            // takes up its own only: `start` does, again and again until the lease of the process before ends.
+            tokio::select! {
+                record = decide_until_ended(&run) => record,
+                () = async {
+                    loop {
+                        tokio::time::sleep(LEASE).await;
+                        durable.start(&seed.to_string(), "m1", "Hello").await.unwrap();
+                    }
+                } => unreachable!("the loop has no end"),
+            }
+        }
+    });
+    for record in join_all(all).await {
+        assert!(record.is_ended(), "{record:?}");
+    }
+}

@@ -1,0 +1,311 @@
+//! Runs on Restate and DBOS, whose workers are killed with signal 9, and the servers too. The servers are those of
+//! `with-servers`:
+//!
+//! ```sh
+//! crates/switchboard-sessions/tests/with-servers cargo test -p switchboard-durable --features restate,dbos \
+//!     --test durable -- --ignored --test-threads=1 --skip worker engines
+//! ```
+
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use switchboard_core::approval::Decision;
+use switchboard_core::conversation::Conversations;
+use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunRecord, RunStatus};
+use tokio::time::sleep;
+
+use crate::world::{Note, check_effects, decide_until_ended, outcome, runner};
+use worker::{Engine, Place};
+
+/// The time that a test may take at most.
+const LONG: Duration = Duration::from_secs(60);
+
+fn silent() -> Note {
+    Arc::new(|_| {})
+}
+
+/// The number of runs.
+fn runs(usual: usize) -> usize {
+    let number = std::env::var("SWITCHBOARD_TEST_RUNS").ok();
+    number.map_or(usual, |number| number.parse().unwrap())
+}
+
+fn message(number: usize) -> String {
+    format!("Hello, this is number {number}")
+}
+
+/// The outcome of a run that nothing interrupts, and the number of its waits.
+async fn undisturbed(number: usize) -> (Vec<String>, usize) {
+    let store = Conversations::in_memory();
+    let durable = DurableRunner::new(Embedded::new(store.clone()), runner(0, &silent()));
+    let run = durable
+        .start("talk", "m1", &*message(number))
+        .await
+        .unwrap();
+    let mut waits = 0;
+    loop {
+        let record = run.wait().await.unwrap();
+        match &record.status {
+            RunStatus::Waiting { .. } => waits += 1,
+            _ => return (outcome(&store, &record).await, waits),
+        }
+        decide_first(&run, &record).await;
+        while matches!(run.record().await.unwrap().status, RunStatus::Waiting { ref interruptions }
+            if matches!(&record.status, RunStatus::Waiting { interruptions: before } if before == interruptions))
+        {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn decide_first(run: &DurableRun, record: &RunRecord) {
+    let RunStatus::Waiting { interruptions } = &record.status else {
+        return;
+    };
+    let Some(waiting) = interruptions.first() else {
+        return;
+    };
+    // As `decide_until_ended` decides.
+    let decision = match waiting.call_id.bytes().last().unwrap_or_default() % 3 {
+        0 => Decision::reject(),
+        _ => Decision::approve(),
+    };
+    let _ = run.decide(waiting, decision).await;
+}
+
+/// Starts runs, decides what they wait for, and returns their states once all have ended.
+async fn start_and_decide(durable: &DurableRunner, runs: usize) -> Vec<RunRecord> {
+    let all = (0..runs).map(|number| async move {
+        let conversation = number.to_string();
+        // A server that is being restarted refuses messages; the key makes it safe to send them again.
+        let run = loop {
+            match durable.start(&conversation, "m1", &*message(number)).await {
+                Ok(run) => break run,
+                Err(error) => eprintln!("{error}"),
+            }
+            sleep(Duration::from_millis(100)).await;
+        };
+        decide_with_patience(&run).await
+    });
+    let Ok(records) = tokio::time::timeout(LONG, join_all(all)).await else {
+        let records = durable.list(None).await.unwrap();
+        let left: Vec<_> = records.iter().filter(|run| !run.is_ended()).collect();
+        panic!("not all runs have ended: {left:#?}");
+    };
+    records
+}
+
+/// Decides what a run waits for until it ends, also while servers are restarted.
+async fn decide_with_patience(run: &DurableRun) -> RunRecord {
+    loop {
+        match run.wait().await {
+            Ok(record) if record.is_ended() => return record,
+            Ok(record) if matches!(record.status, RunStatus::Waiting { .. }) => {
+                decide_first(run, &record).await;
+            }
+            Ok(record) => panic!("{record:?}"),
+            Err(error) => eprintln!("{error}"),
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Compares runs with those that nothing interrupts, and checks their side effects.
+async fn check(place: &Place, records: &[RunRecord]) {
+    let store = place.store().await;
+    for record in records {
+        let number = record.conversation.parse().unwrap();
+        let (expected, _) = undisturbed(number).await;
+        let lines = outcome(&store, record).await;
+        assert_eq!(lines, expected, "run {number}");
+    }
+    let effects = place.effects();
+    check_effects(&effects);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for effect in &effects {
+        *counts.entry(effect).or_default() += 1;
+    }
+    // Each call of a tool that has an output took place.
+    let reads = counts.keys().filter(|effect| effect.starts_with("read "));
+    assert!(reads.count() > 0, "no tool has run");
+}
+
+/// Workers that kill themselves, one after the other, and every third time the server is killed too.
+async fn workers_and_servers_are_killed(engine: Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(engine, "killed", folder.path());
+    let durable = place.runner(&silent()).await;
+    let kill = async {
+        let mut random = fastrand::Rng::with_seed(7);
+        for number in 0.. {
+            // The last ones live, so that the test ends.
+            let kill = (number < 12).then(|| random.usize(1..40));
+            let mut worker = place.worker(kill);
+            if number % 3 == 1 {
+                sleep(Duration::from_millis(random.u64(400..900))).await;
+                place.restart_server();
+            }
+            while !worker.is_gone() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+    };
+    let records = tokio::select! {
+        records = start_and_decide(&durable, runs(12)) => records,
+        () = kill => unreachable!("a worker that nobody kills works on"),
+    };
+    check(&place, &records).await;
+}
+
+async fn one_of_three_workers_is_killed(engine: Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(engine, "three", folder.path());
+    let durable = place.runner(&silent()).await;
+    let number = runs(20);
+    let mut workers = vec![place.worker(None), place.worker(None), place.worker(None)];
+    let kill = async {
+        while place.effects().len() < number * 2 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        drop(workers.pop());
+        std::future::pending::<()>().await;
+    };
+    let records = tokio::select! {
+        records = start_and_decide(&durable, number) => records,
+        () = kill => unreachable!("it has no end"),
+    };
+    check(&place, &records).await;
+}
+
+/// A run whose decision comes after its worker and the server were killed, and whose events are read throughout.
+async fn a_decision_comes_after_everything_was_killed(engine: Engine) {
+    let mut number = 0;
+    while undisturbed(number).await.1 == 0 {
+        number += 1;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(engine, "decision", folder.path());
+    let durable = place.runner(&silent()).await;
+    let worker = place.worker(None);
+    let conversation = number.to_string();
+    let run = durable
+        .start(&conversation, "m1", &*message(number))
+        .await
+        .unwrap();
+    let waiting = tokio::time::timeout(LONG, run.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        matches!(waiting.status, RunStatus::Waiting { .. }),
+        "{waiting:?}"
+    );
+    let mut positions = Vec::new();
+    let mut seen = Vec::new();
+    read_events(&run, &mut positions, &mut seen).await;
+    drop(worker);
+    place.restart_server();
+
+    let _worker = place.worker(None);
+    let record = tokio::time::timeout(LONG, decide_with_patience(&run))
+        .await
+        .unwrap();
+    read_events(&run, &mut positions, &mut seen).await;
+    assert!(
+        positions.is_sorted_by(|first, second| first < second),
+        "{positions:?}"
+    );
+    let mut again = (Vec::new(), Vec::new());
+    read_events(&run, &mut again.0, &mut again.1).await;
+    assert_eq!(
+        (positions, seen),
+        again,
+        "a reader that comes again sees the same"
+    );
+    check(&place, &[record]).await;
+}
+
+async fn read_events(run: &DurableRun, positions: &mut Vec<u64>, seen: &mut Vec<String>) {
+    let mut events = run.events(positions.last().copied());
+    while let Some(event) = events.next().await.unwrap() {
+        positions.push(event.position());
+        seen.push(match &event {
+            RunEvent::Event { event, .. } => serde_json::to_string(event).unwrap(),
+            other => format!("{other:?}"),
+        });
+    }
+}
+
+async fn a_run_that_waits_is_cancelled(engine: Engine) {
+    let mut number = 0;
+    while undisturbed(number).await.1 == 0 {
+        number += 1;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(engine, "cancelled", folder.path());
+    let durable = place.runner(&silent()).await;
+    let _worker = place.worker(None);
+    let run = durable
+        .start("talk", "m1", &*message(number))
+        .await
+        .unwrap();
+    tokio::time::timeout(LONG, run.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    run.cancel().await.unwrap();
+    let ended = async {
+        loop {
+            let record = run.record().await.unwrap();
+            if record.is_ended() {
+                return record.status;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let status = tokio::time::timeout(LONG, ended).await.unwrap();
+    assert_eq!(status, RunStatus::Cancelled);
+    // The conversation goes on with the next message.
+    let next = durable
+        .start("talk", "m2", &*message(number))
+        .await
+        .unwrap();
+    let record = tokio::time::timeout(LONG, decide_until_ended(&next))
+        .await
+        .unwrap();
+    assert!(record.is_ended(), "{record:?}");
+}
+
+macro_rules! on_each_engine {
+    ($($test:ident),* $(,)?) => {
+        mod restate {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[ignore = "needs PostgreSQL and Restate"]
+                async fn $test() {
+                    super::$test(super::Engine::Restate).await;
+                }
+            )*
+        }
+        mod dbos {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[ignore = "needs PostgreSQL"]
+                async fn $test() {
+                    super::$test(super::Engine::Dbos).await;
+                }
+            )*
+        }
+    };
+}
+
+on_each_engine!(
+    workers_and_servers_are_killed,
+    one_of_three_workers_is_killed,
+    a_decision_comes_after_everything_was_killed,
+    a_run_that_waits_is_cancelled,
+);

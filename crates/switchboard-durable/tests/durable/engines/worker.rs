@@ -1,0 +1,203 @@
+//! Processes that execute runs on an engine: tests run this program again with this test.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use switchboard_core::conversation::Conversations;
+use switchboard_durable::{Dbos, DurableRunner, Restate};
+use switchboard_sessions::PostgresOptions;
+
+use crate::world::{Note, runner};
+
+const ENGINE: &str = "SWITCHBOARD_TEST_ENGINE";
+const FOLDER: &str = "SWITCHBOARD_TEST_FOLDER";
+const NAME: &str = "SWITCHBOARD_TEST_NAME";
+const PORT: &str = "SWITCHBOARD_TEST_PORT";
+const KILL: &str = "SWITCHBOARD_TEST_KILL";
+
+/// The time after which the runs of a worker that is gone are taken over.
+const LEASE: Duration = Duration::from_millis(800);
+
+/// An engine with servers, and a place for one test on it.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) engine: Engine,
+    /// A name that no other test has.
+    name: String,
+    folder: PathBuf,
+    /// The port of the workers.
+    port: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    Restate,
+    Dbos,
+}
+
+impl Engine {
+    /// The server without which nothing goes on.
+    pub(super) fn server(self) -> &'static str {
+        match self {
+            Self::Restate => "restate",
+            Self::Dbos => "postgres",
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn new(engine: Engine, test: &str, folder: &Path) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self {
+            engine,
+            name: format!("{}_{test}_{}", engine.server(), std::process::id()),
+            folder: folder.to_owned(),
+            port: listener.local_addr().unwrap().port(),
+        }
+    }
+
+    /// The store of the conversations and the states of runs.
+    pub(super) async fn store(&self) -> Conversations {
+        let options = PostgresOptions::new(&variable("SWITCHBOARD_TEST_POSTGRES")).unwrap();
+        let options = options.schema(&self.name);
+        let options = options.connect_timeout(Duration::from_secs(60));
+        Conversations::new(options.open().await.unwrap())
+    }
+
+    /// A runner on the engine, whose team notes its side effects.
+    pub(super) async fn runner(&self, note: &Note) -> DurableRunner {
+        let store = self.store().await;
+        let team = runner(0, note);
+        match self.engine {
+            Engine::Restate => {
+                let restate = Restate::new(store, variable("SWITCHBOARD_TEST_RESTATE"))
+                    .application(&self.name)
+                    .admin(variable("SWITCHBOARD_TEST_RESTATE_ADMIN"))
+                    .listen(([127, 0, 0, 1], self.port).into());
+                DurableRunner::new(restate, team)
+            }
+            Engine::Dbos => {
+                let dbos = Dbos::new(store, variable("SWITCHBOARD_TEST_POSTGRES"))
+                    .application(&self.name)
+                    .lease(LEASE);
+                DurableRunner::new(dbos, team)
+            }
+        }
+    }
+
+    /// Starts a worker, which kills itself at a side effect if a number is given.
+    pub(super) fn worker(&self, kill: Option<usize>) -> Worker {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .args(["--exact", "engines::worker::work", "--ignored"])
+            .env(ENGINE, self.engine.server())
+            .env(FOLDER, &self.folder)
+            .env(NAME, &self.name)
+            .env(PORT, self.port.to_string())
+            .stdout(Stdio::null());
+        if env::var_os("SWITCHBOARD_TEST_SHOW").is_none() {
+            command.stderr(Stdio::null());
+        }
+        if let Some(kill) = kill {
+            command.env(KILL, kill.to_string());
+        }
+        Worker(command.spawn().unwrap())
+    }
+
+    /// The side effects of all workers.
+    pub(super) fn effects(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.folder.join("effects")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Kills the server of the engine as a power cut would, and starts it again.
+    pub(super) fn restart_server(&self) {
+        for action in ["--kill", "--start"] {
+            let servers = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../switchboard-sessions/tests/with-servers"
+            );
+            let mut command = Command::new(servers);
+            let status = command.args([action, self.engine.server()]).status();
+            assert!(status.unwrap().success());
+        }
+    }
+}
+
+/// A process that executes runs. Dropping it kills it with signal 9.
+pub(super) struct Worker(Child);
+
+impl Worker {
+    /// Returns `true` once the process has ended.
+    pub(super) fn is_gone(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set: use with-servers"))
+}
+
+fn kill_this_process() {
+    let id = std::process::id().to_string();
+    let _ = Command::new("kill").args(["-9", &id]).status();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Executes runs until it is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by other tests"]
+async fn work() {
+    let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
+    let engine = match env::var(ENGINE).as_deref() {
+        Ok("restate") => Engine::Restate,
+        _ => Engine::Dbos,
+    };
+    let place = Place {
+        engine,
+        name: variable(NAME),
+        port: variable(PORT).parse().unwrap(),
+        folder,
+    };
+    if env::var_os("SWITCHBOARD_TEST_SHOW").is_some() {
+        tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .init();
+    }
+    let kill: Option<usize> = env::var(KILL).ok().map(|number| number.parse().unwrap());
+    let mut file = OpenOptions::new();
+    let file = file.create(true).append(true);
+    let file = file.open(place.folder.join("effects")).unwrap();
+    let effects = AtomicUsize::new(0);
+    let note: Note = Arc::new(move |effect: &str| {
+        let number = effects.fetch_add(1, Ordering::SeqCst) + 1;
+        let is_last = kill.is_some_and(|kill| kill.div_ceil(2) == number);
+        if is_last && kill.is_some_and(|kill| kill % 2 == 0) {
+            kill_this_process();
+        }
+        // One write each, so that lines stay whole.
+        (&file).write_all(format!("{effect}\n").as_bytes()).unwrap();
+        if is_last {
+            kill_this_process();
+        }
+    });
+    place.runner(&note).await.work().await;
+}

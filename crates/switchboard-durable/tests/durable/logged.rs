@@ -1,0 +1,387 @@
+//! Runs on an engine with a log of its own, which compares the calls of an execution with those of the one before.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use switchboard_core::callback::{BoxError, BoxFuture};
+use switchboard_core::conversation::Conversations;
+use switchboard_core::tool::ToolContext;
+use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Runner, Tool, tool};
+use switchboard_durable::{
+    BeginWait, DurableError, DurableRun, DurableRunner, Engine, Execution, Executor, IntoEngine,
+    NewBatch, RunRecord, RunStatus, RunStore, StepLog, is_empty_batch,
+};
+use tokio::sync::{Notify, watch};
+
+use crate::fault_store::Moment;
+use crate::world::{Note, check_effects, decide_until_ended, outcome, runner, undisturbed};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Next,
+    Wait,
+}
+
+/// The log of a run, which outlives executions.
+#[derive(Default)]
+struct Log {
+    batches: Mutex<Vec<(Call, String)>>,
+    /// The number of times that the run was woken.
+    wakes: watch::Sender<usize>,
+}
+
+/// The settings of the engine, with the logs of all runs.
+#[derive(Clone)]
+struct Logged {
+    runs: RunStore,
+    logs: Arc<Mutex<HashMap<String, Arc<Log>>>>,
+    /// The batch at which the process is gone, counted from 1.
+    crash: Option<(usize, Moment)>,
+    crashed: Arc<Notify>,
+    /// The number of recorded batches that each execution has left unread.
+    unread: Arc<Mutex<Vec<usize>>>,
+}
+
+struct LoggedEngine {
+    settings: Logged,
+    executor: Executor,
+}
+
+impl Logged {
+    fn new(store: &Conversations, crash: Option<(usize, Moment)>) -> Self {
+        Self {
+            runs: RunStore::new(store.clone()),
+            logs: Arc::default(),
+            crash,
+            crashed: Arc::default(),
+            unread: Arc::default(),
+        }
+    }
+
+    /// The same engine, in a process that goes on.
+    fn after_crash(&self) -> Self {
+        Self {
+            crash: None,
+            ..self.clone()
+        }
+    }
+
+    /// Waits until this number of executions have ended. Returns the number of batches that each has left unread.
+    async fn ended(&self, executions: usize) -> Vec<usize> {
+        loop {
+            let unread = self.unread.lock().unwrap().clone();
+            if unread.len() >= executions {
+                return unread;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn log(&self, id: &str) -> Arc<Log> {
+        let mut logs = self.logs.lock().unwrap();
+        logs.entry(id.to_owned()).or_default().clone()
+    }
+}
+
+impl IntoEngine for Logged {
+    fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
+        Arc::new(LoggedEngine {
+            settings: self,
+            executor,
+        })
+    }
+}
+
+impl Engine for LoggedEngine {
+    fn runs(&self) -> &RunStore {
+        &self.settings.runs
+    }
+
+    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
+        let (settings, executor, id) =
+            (self.settings.clone(), self.executor.clone(), id.to_owned());
+        drop(tokio::spawn(async move {
+            let mut log = LogOfExecution {
+                log: settings.log(&id),
+                settings: settings.clone(),
+                at: 0,
+                waits: 0,
+            };
+            let executed = executor.execute(&settings.runs, &id, &mut log).await;
+            assert_eq!(executed.unwrap(), Execution::Ended);
+            let batches = log.log.batches.lock().unwrap().len();
+            settings.unread.lock().unwrap().push(batches - log.at);
+        }));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        self.executor.wake(&run.id);
+        self.settings
+            .log(&run.id)
+            .wakes
+            .send_modify(|wakes| *wakes += 1);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn work(&self) -> BoxFuture<'_, ()> {
+        Box::pin(pending())
+    }
+
+    fn drain(&self, _time: Duration) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
+    }
+}
+
+/// The log, as one execution has it.
+struct LogOfExecution {
+    settings: Logged,
+    log: Arc<Log>,
+    at: usize,
+    /// The number of wakes that were waited for.
+    waits: usize,
+}
+
+impl LogOfExecution {
+    /// The next batch, if it is recorded.
+    fn recorded(&mut self, call: Call) -> Option<String> {
+        let batches = self.log.batches.lock().unwrap();
+        let (recorded_call, batch) = batches.get(self.at)?;
+        assert_eq!(call, *recorded_call, "the calls are those of before");
+        self.at += 1;
+        Some(batch.clone())
+    }
+
+    async fn record(&mut self, call: Call, batch: String) -> String {
+        // An engine takes its time, in which the run goes on.
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        self.at += 1;
+        let crash = self.settings.crash.filter(|(at, _)| *at == self.at);
+        if let Some((_, Moment::BeforeWrite)) = crash {
+            self.settings.crashed.notify_one();
+            pending::<()>().await;
+        }
+        let recorded = (call, batch.clone());
+        self.log.batches.lock().unwrap().push(recorded);
+        if crash.is_some() {
+            self.settings.crashed.notify_one();
+            pending::<()>().await;
+        }
+        batch
+    }
+}
+
+impl StepLog for LogOfExecution {
+    fn next<'a>(&'a mut self, batch: NewBatch) -> BoxFuture<'a, Result<String, DurableError>> {
+        Box::pin(async move {
+            match self.recorded(Call::Next) {
+                Some(batch) => Ok(batch),
+                None => {
+                    let batch = batch().await?;
+                    Ok(self.record(Call::Next, batch).await)
+                }
+            }
+        })
+    }
+
+    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+        Box::pin(async move {
+            loop {
+                let batch = match self.recorded(Call::Wait) {
+                    Some(batch) => batch,
+                    None => {
+                        let batch = begin(Some("wake".to_owned())).await?;
+                        self.record(Call::Wait, batch).await
+                    }
+                };
+                if !is_empty_batch(&batch) {
+                    return Ok(batch);
+                }
+                let waits = self.waits;
+                let mut wakes = self.log.wakes.subscribe();
+                let _ = wakes.wait_for(|wakes| *wakes > waits).await;
+                drop(wakes);
+                self.waits += 1;
+            }
+        })
+    }
+
+    fn is_compared(&self) -> bool {
+        true
+    }
+}
+
+/// Runs a conversation whose process is gone at a batch, and goes on in another one. Returns the outcome, the side
+/// effects and the number of batches.
+async fn interrupted(
+    team: impl Fn(&Note) -> Runner,
+    crash: Option<(usize, Moment)>,
+) -> (Vec<String>, Vec<String>, usize) {
+    let store = Conversations::in_memory();
+    let (note, notes) = noting();
+    let settings = Logged::new(&store, crash);
+    let first = DurableRunner::new(settings.clone(), team(&note));
+    let run = first.start("talk", "m1", "Hello").await.unwrap();
+    tokio::select! {
+        _ = decide_until_ended(&run) => {}
+        () = settings.crashed.notified() => {}
+    }
+    let second = DurableRunner::new(settings.after_crash(), team(&note));
+    let run = second.start("talk", "m1", "Hello").await.unwrap();
+    let record = decide_until_ended(&run).await;
+    let lines = outcome(&store, &record).await;
+    let unread = settings.ended(1).await;
+    assert!(unread.iter().all(|unread| *unread == 0), "{unread:?}");
+    let batches = settings.log(run.id()).batches.lock().unwrap().len();
+    let notes = notes.lock().unwrap().clone();
+    (lines, notes, batches)
+}
+
+fn noting() -> (Note, Arc<Mutex<Vec<String>>>) {
+    let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = notes.clone();
+    let note: Note = Arc::new(move |effect: &str| noted.lock().unwrap().push(effect.to_owned()));
+    (note, notes)
+}
+
+#[tokio::test]
+async fn a_run_with_a_log_that_loses_its_process_at_any_batch_ends_as_one_that_does_not() {
+    for seed in [1, 4] {
+        let team = |note: &Note| runner(seed, note);
+        let (expected, _) = undisturbed(seed).await;
+        let (lines, _, batches) = interrupted(team, None).await;
+        assert_eq!(lines, expected, "seed {seed}");
+        for at in (1..=batches).step_by(2) {
+            for moment in [Moment::BeforeWrite, Moment::AfterWrite] {
+                let (lines, notes, _) = interrupted(team, Some((at, moment))).await;
+                assert_eq!(lines, expected, "seed {seed}, batch {at}, {moment:?}");
+                check_effects(&notes);
+            }
+        }
+    }
+}
+
+/// Calls a tool with many steps and an agent that pays, at once.
+struct BusyModel;
+
+impl Model for BusyModel {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let is_first = request.input.iter().all(|item| item.output().is_none());
+        Ok(ModelResponse::new(match request.agent.as_deref() {
+            Some("Desk") if is_first => vec![
+                Item::function_call("c1", "work", "{}"),
+                Item::function_call("c2", "ask", r#"{"input":"Pay"}"#),
+            ],
+            Some("Cashier") if is_first => vec![Item::function_call("c3", "pay", "{}")],
+            _ => vec![Item::output_message("m1", "Done.")],
+        }))
+    }
+}
+
+fn busy_team(note: &Note) -> Runner {
+    let work: Tool = tool("work").run(|ctx: ToolContext, (): ()| async move {
+        for part in 0..24 {
+            let part = async move { Ok::<u32, BoxError>(part) };
+            ctx.run_context().step("part", part).await?;
+        }
+        Ok::<&str, BoxError>("worked")
+    });
+    let note = note.clone();
+    let pay: Tool = tool("pay")
+        .at_most_once()
+        .run(move |ctx: ToolContext, (): ()| {
+            note(&format!("pay {}", ctx.idempotency_key()));
+            "paid"
+        });
+    let cashier: Agent = Agent::new("Cashier").tool(pay);
+    let desk: Agent = Agent::new("Desk").tool(work).tool(cashier.as_tool("ask"));
+    Runner::new(&desk).model(BusyModel)
+}
+
+#[tokio::test]
+async fn a_tool_that_may_run_once_begins_after_that_is_recorded_beside_other_steps() {
+    let (expected, notes, batches) = interrupted(busy_team, None).await;
+    assert_eq!(notes.len(), 1);
+    for at in 1..=batches {
+        let (lines, notes, _) = interrupted(busy_team, Some((at, Moment::BeforeWrite))).await;
+        check_effects(&notes);
+        assert_eq!(lines, expected, "batch {at}");
+    }
+}
+
+/// A run of a random team that has begun to wait, and the number of executions before it.
+async fn waiting(settings: &Logged, note: &Note) -> (DurableRun, usize) {
+    for number in 0.. {
+        let durable = DurableRunner::new(settings.clone(), runner(0, note));
+        let message = format!("Hello, this is number {number}");
+        let run = durable.start(&number.to_string(), "m1", &*message).await;
+        let run = run.unwrap();
+        if !run.wait().await.unwrap().is_ended() {
+            return (run, number);
+        }
+        settings.ended(number + 1).await;
+    }
+    unreachable!("some run waits")
+}
+
+#[tokio::test]
+async fn an_execution_of_a_run_that_has_ended_makes_the_calls_of_before_and_nothing_else() {
+    let store = Conversations::in_memory();
+    let (note, notes) = noting();
+    let settings = Logged::new(&store, None);
+    let (run, before) = waiting(&settings, &note).await;
+    let ended = decide_until_ended(&run).await;
+    settings.ended(before + 1).await;
+    let (log, effects) = (settings.log(run.id()), notes.lock().unwrap().clone());
+    let batches = log.batches.lock().unwrap().clone();
+
+    let again = DurableRunner::new(settings.clone(), runner(0, &note));
+    let run = again
+        .start(&ended.conversation, "m1", "Hello")
+        .await
+        .unwrap();
+    assert_eq!(settings.ended(before + 2).await[before + 1], 0);
+    assert_eq!(*log.batches.lock().unwrap(), batches);
+    assert_eq!(*notes.lock().unwrap(), effects);
+    assert_eq!(run.record().await.unwrap(), ended);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_in_a_log_is_cancelled_by_its_execution_or_the_next_one() {
+    let store = Conversations::in_memory();
+    let (note, _) = noting();
+    let settings = Logged::new(&store, None);
+    let (run, before) = waiting(&settings, &note).await;
+    run.cancel().await.unwrap();
+    assert_eq!(settings.ended(before + 1).await[before], 0);
+    assert_eq!(run.record().await.unwrap().status, RunStatus::Cancelled);
+    // The end of its execution was lost.
+    let again = DurableRunner::new(settings.clone(), runner(0, &note));
+    let conversation = run.record().await.unwrap().conversation;
+    again.start(&conversation, "m1", "Hello").await.unwrap();
+    assert_eq!(settings.ended(before + 2).await[before + 1], 0);
+
+    // Cancelled while no process has it.
+    let batches = settings.log(run.id()).batches.lock().unwrap().clone();
+    let wait = batches.iter().position(|(call, _)| *call == Call::Wait);
+    let crash = Some((wait.unwrap() + 1, Moment::AfterWrite));
+    let store = Conversations::in_memory();
+    let settings = Logged::new(&store, crash);
+    let first = DurableRunner::new(settings.clone(), runner(0, &note));
+    let message = format!("Hello, this is number {conversation}");
+    let run = first.start(&conversation, "m1", &*message).await.unwrap();
+    settings.crashed.notified().await;
+    run.cancel().await.unwrap();
+    let second = DurableRunner::new(settings.after_crash(), runner(0, &note));
+    let run = second.start(&conversation, "m1", &*message).await.unwrap();
+    assert_eq!(settings.ended(1).await, [0]);
+    assert_eq!(run.record().await.unwrap().status, RunStatus::Cancelled);
+}

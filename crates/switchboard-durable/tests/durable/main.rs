@@ -1,0 +1,15 @@
+//! Durable runs.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod child_process;
+#[cfg(all(feature = "restate", feature = "dbos"))]
+mod engines;
+mod fault_store;
+mod inner_runs;
+mod killed;
+mod logged;
+mod replays;
+mod runs;
+mod sizes;
+mod world;
