@@ -388,7 +388,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Box::pin(self.record_refusal(error)).await;
             }
         }
-        if self.lease.is_some() {
+        let goes_on = self.journal.is_some() && outcome.as_ref().is_err_and(Error::is_transient);
+        if goes_on {
+            // The run is tried again, perhaps in another process: its lease is still its own.
+            self.lease = None;
+        } else if self.lease.is_some() {
             self.end_lease().await;
         }
         self.leave_trace(outcome.is_err());
@@ -401,7 +405,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !self.holds_input_back() {
             self.save_or_warn().await;
         }
-        if self.lease.is_some() {
+        // A run with a journal may have gone on in another process, with the same lease.
+        if self.lease.is_some() && self.journal.is_none() {
             self.end_lease().await;
         }
         self.leave_trace(false);

@@ -8,7 +8,7 @@ use switchboard_core::{Error, RunResult};
 
 use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
-use crate::events::{POLL, RunEvents};
+use crate::events::{Overdue, POLL, RunEvents};
 use crate::record::{RunRecord, RunStatus};
 use crate::runner::DurableRunner;
 
@@ -49,12 +49,14 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// The store's error.
     pub async fn wait(&self) -> Result<RunRecord, DurableError> {
+        let mut overdue = Overdue::default();
         loop {
-            let changed = self.runner.team.active.changed();
+            let changed = self.runner.team.active.changed(&self.id);
             let record = self.record().await?;
             if record.is_settled() {
                 return Ok(record);
             }
+            overdue.look(&*self.runner.engine, &record).await?;
             let _ = tokio::time::timeout(POLL, changed).await;
         }
     }
@@ -82,6 +84,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
             self.id.clone(),
             after.into(),
         )
+        .submitting(self.runner.engine.clone())
     }
 
     /// Decides a call that waits; see [`RunStatus::Waiting`].

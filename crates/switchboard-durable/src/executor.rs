@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::callback::BoxFuture;
 
@@ -42,7 +43,7 @@ pub(crate) trait Execute: Send + Sync {
     fn execute_stored<'a>(
         &'a self,
         runs: &'a RunStore,
-        lease: std::time::Duration,
+        lease: Duration,
         run: ActiveRun,
     ) -> BoxFuture<'a, Result<(), DurableError>>;
 
@@ -94,14 +95,9 @@ impl Executor {
         self.active.is_draining()
     }
 
-    /// Returns `true` if this process has no runs.
-    pub fn is_idle(&self) -> bool {
-        self.active.is_empty()
-    }
-
-    /// Waits until a run of this process has changed or ended.
-    pub async fn changed(&self) {
-        self.active.changed().await;
+    /// Waits until this process has no runs. Returns `false` if it has some after `time`.
+    pub async fn emptied(&self, time: Duration) -> bool {
+        self.active.emptied(time).await
     }
 
     pub(crate) fn active(&self) -> &ActiveRuns {
@@ -111,7 +107,7 @@ impl Executor {
     pub(crate) async fn execute_stored(
         &self,
         runs: &RunStore,
-        lease: std::time::Duration,
+        lease: Duration,
         run: ActiveRun,
     ) -> Result<(), DurableError> {
         self.execute.execute_stored(runs, lease, run).await

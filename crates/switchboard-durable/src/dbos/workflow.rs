@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dbos::EngineOnly;
 use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::now;
 use tokio::sync::watch;
 
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
@@ -125,7 +126,11 @@ impl StepLog for WorkflowLog<'_> {
         })
     }
 
-    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+    fn wait<'a>(
+        &'a mut self,
+        begin: BeginWait,
+        until: Option<SystemTime>,
+    ) -> BoxFuture<'a, Result<String, DurableError>> {
         Box::pin(async move {
             loop {
                 let begin = begin.clone();
@@ -134,7 +139,9 @@ impl StepLog for WorkflowLog<'_> {
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
-                let woken = dbos::recv::<(), EngineOnly>(Some(TOPIC), LONG);
+                let left = until.map(|time| time.duration_since(now()).unwrap_or_default());
+                let left = left.unwrap_or(LONG).min(LONG);
+                let woken = dbos::recv::<(), EngineOnly>(Some(TOPIC), left);
                 let mut stop = self.stop.clone();
                 tokio::select! {
                     woken = woken => {

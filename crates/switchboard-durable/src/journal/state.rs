@@ -1,6 +1,7 @@
 //! The contents of a journal, as far as they are read.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
@@ -32,6 +33,8 @@ pub(super) struct State {
     pub(super) outcomes: FxHashMap<StepKey, Arc<str>>,
     /// The recorded steps that the replay has not come to.
     pub(super) ahead: FxHashSet<StepKey>,
+    /// The recorded steps that are in a part of the log that is not read yet.
+    pub(super) ahead_in_log: FxHashSet<StepKey>,
     /// Steps that may take place once, and that have begun.
     pub(super) begun: FxHashSet<StepKey>,
     /// Of these, the ones that were interrupted.
@@ -51,6 +54,10 @@ pub(super) struct State {
     signals: Vec<(u64, Signal)>,
     /// The signals of each wait that the run has left.
     pub(super) resumed: Vec<Vec<u64>>,
+    /// Set if the log has a wait for a time at the place that was read last.
+    pub(super) pauses_until: Option<SystemTime>,
+    /// Set if the run was asked to go on before the time that it waits for.
+    pub(super) is_woken: bool,
     /// The version of the team that the run goes on with.
     pub(super) version: Option<String>,
     /// Set while no process has the run.
@@ -68,6 +75,7 @@ impl State {
             steps,
             outcomes: FxHashMap::default(),
             ahead: FxHashSet::default(),
+            ahead_in_log: FxHashSet::default(),
             begun: FxHashSet::default(),
             unknown: FxHashSet::default(),
             waits: FxHashSet::default(),
@@ -79,6 +87,8 @@ impl State {
             parts: AnswerParts::default(),
             signals: Vec::new(),
             resumed: Vec::new(),
+            pauses_until: None,
+            is_woken: false,
             is_released: false,
             end: None,
         }
@@ -100,6 +110,7 @@ impl State {
             }
             // Being due is all else that it asks for.
             Signal::Resume { version } => {
+                self.is_woken = true;
                 if version.is_some() {
                     self.version = version;
                 }
@@ -140,6 +151,12 @@ impl State {
                 },
                 JournalEntry::Retracted { from, to } => self.parts.retracted(from, to),
                 JournalEntry::Signal(signal) => self.take_signal(position, signal),
+                // The log has it too.
+                step if self.is_in_log(position) => {
+                    if let JournalEntry::Step(key, _) = step {
+                        self.ahead_in_log.insert(key);
+                    }
+                }
                 step => self.read_step(step),
             }
         }
@@ -147,6 +164,11 @@ impl State {
             let message = format!("the journal of run \"{id}\" has no start");
             DurableError::new(DurableErrorKind::Damaged, message)
         })
+    }
+
+    /// Returns `true` for the position of a step that the log of the run has.
+    fn is_in_log(&self, position: u64) -> bool {
+        self.is_logged() && self.record.log_from.is_none_or(|from| position >= from)
     }
 
     /// Takes note of an entry of a step. Others are ignored.
@@ -163,10 +185,12 @@ impl State {
             }
             JournalEntry::Step(key, outcome) => {
                 self.parts.recorded(&key);
+                self.ahead_in_log.remove(&key);
                 self.ahead.insert(key.clone());
                 self.outcomes.insert(key, outcome.get().into());
             }
             JournalEntry::Resumed { signals } => self.resumed.push(signals),
+            JournalEntry::Pauses { until } => self.pauses_until = Some(until),
             _ => {}
         }
     }

@@ -12,6 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::Settings;
 use super::service::{HANDLER, OBJECT};
 use crate::error::{DurableError, DurableErrorKind};
+use crate::record::RunRecord;
 
 /// The number of times that a request is tried, and the pause after the first.
 const ATTEMPTS: u32 = 8;
@@ -42,10 +43,11 @@ impl Client {
     }
 
     /// Invokes a run, unless it was invoked before.
-    pub(super) async fn invoke(&self, conversation: &str, id: &str) -> Result<(), DurableError> {
-        let key = format!("{}{conversation}", self.prefix);
+    pub(super) async fn invoke(&self, run: &RunRecord) -> Result<(), DurableError> {
+        let id = &*run.id;
+        let key = format!("{}{}", self.prefix, run.conversation);
         let key = utf8_percent_encode(&key, NON_ALPHANUMERIC);
-        let name = format!("{}{id}", self.prefix);
+        let name = format!("{}{}", self.prefix, run.log_name());
         // Header values are limited to visible ASCII.
         let name = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
         let url = format!("{}/{OBJECT}/{key}/{HANDLER}/send", self.ingress);

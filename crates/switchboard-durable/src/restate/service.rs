@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -10,6 +10,7 @@ use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::now;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -104,7 +105,11 @@ impl StepLog for InvocationLog<'_, '_> {
         })
     }
 
-    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+    fn wait<'a>(
+        &'a mut self,
+        begin: BeginWait,
+        until: Option<SystemTime>,
+    ) -> BoxFuture<'a, Result<String, DurableError>> {
         Box::pin(async move {
             loop {
                 let (name, woken) = self.ctx.awakeable::<Json<serde_json::Value>>();
@@ -116,6 +121,16 @@ impl StepLog for InvocationLog<'_, '_> {
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
+                let woken = async {
+                    let Some(until) = until else {
+                        return woken.await.map(drop);
+                    };
+                    let left = until.duration_since(now()).unwrap_or_default();
+                    restate_sdk::select! {
+                        woken = woken => woken.map(drop),
+                        slept = self.ctx.sleep(left) => slept,
+                    }
+                };
                 let woken = tokio::select! {
                     woken = woken => woken,
                     () = is_set(&mut self.stop) => {
