@@ -275,8 +275,11 @@ impl RunJournal {
         interruptions: Vec<Interruption>,
     ) -> Result<Vec<Signal>, DurableError> {
         // A wait of an earlier log.
-        if let Some(positions) = self.state().resumed.get(wait).cloned() {
-            return Ok(self.state().signals_at(&positions));
+        {
+            let state = self.state();
+            if let Some(positions) = state.resumed.get(wait) {
+                return Ok(state.signals_at(positions));
+            }
         }
         let this = self.clone();
         let begin: BeginWait = Arc::new(move |wake| {

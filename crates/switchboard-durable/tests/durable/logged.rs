@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -33,6 +34,8 @@ struct Log {
     batches: Mutex<Vec<(Call, String)>>,
     /// The number of times that the run was woken.
     wakes: watch::Sender<usize>,
+    /// The number of these that a recorded wait has looked for messages after.
+    noticed: AtomicUsize,
 }
 
 /// The settings of the engine, with the logs of all runs.
@@ -109,7 +112,6 @@ impl Engine for LoggedEngine {
                 log: settings.log(&run.log_name()),
                 settings: settings.clone(),
                 at: 0,
-                waits: 0,
             };
             let executed = executor.execute(&settings.runs, &run.id, &mut log).await;
             let executed = executed.unwrap();
@@ -153,8 +155,6 @@ struct LogOfExecution {
     settings: Logged,
     log: Arc<Log>,
     at: usize,
-    /// The number of wakes that were waited for.
-    waits: usize,
 }
 
 impl LogOfExecution {
@@ -211,16 +211,23 @@ impl StepLog for LogOfExecution {
                 let batch = match self.recorded(Call::Wait) {
                     Some(batch) => batch,
                     None => {
+                        let before = *self.log.wakes.borrow();
                         let batch = begin(Some("wake".to_owned())).await?;
-                        self.record(Call::Wait, batch).await
+                        let batch = self.record(Call::Wait, batch).await;
+                        self.log.noticed.store(before, Ordering::SeqCst);
+                        batch
                     }
                 };
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
-                let waits = self.waits;
+                // A wait that is followed by another batch is over.
+                if self.log.batches.lock().unwrap().len() > self.at {
+                    continue;
+                }
+                let noticed = self.log.noticed.load(Ordering::SeqCst);
                 let mut wakes = self.log.wakes.subscribe();
-                let woken = wakes.wait_for(|wakes| *wakes > waits);
+                let woken = wakes.wait_for(|wakes| *wakes > noticed);
                 match until {
                     None => drop(woken.await),
                     Some(until) => {
@@ -228,8 +235,6 @@ impl StepLog for LogOfExecution {
                         let _ = tokio::time::timeout(left, woken).await;
                     }
                 }
-                drop(wakes);
-                self.waits += 1;
             }
         })
     }
