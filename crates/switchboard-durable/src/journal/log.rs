@@ -64,7 +64,15 @@ impl State {
         matches!(&self.steps, StepsIn::Log(log) if !log.is_at_end)
     }
 
-    fn knows(&self, key: &StepKey) -> bool {
+    /// Takes note that there is no recorded batch left. Steps that the store has and the log has not take place again.
+    fn reach_end_of_log(&mut self) {
+        if let Some(log) = self.log() {
+            log.is_at_end = true;
+        }
+        self.ahead_in_log.clear();
+    }
+
+    pub(super) fn knows(&self, key: &StepKey) -> bool {
         self.outcomes.contains_key(key) || self.waits.contains(key) || self.unknown.contains(key)
     }
 
@@ -197,8 +205,9 @@ impl RunJournal {
         {
             let mut state = self.state();
             let is_first = state.log().is_some_and(|log| !log.is_at_end);
+            state.reach_end_of_log();
             if let Some(log) = state.log() {
-                (log.is_at_end, log.skips) = (true, log.is_closed);
+                log.skips = log.is_closed;
             }
             if is_first {
                 state.retract_parts(&self.0.id)?;
@@ -307,9 +316,7 @@ impl RunJournal {
         loop {
             let (signals, is_cancelled) = {
                 let mut state = self.state();
-                if let Some(log) = state.log() {
-                    log.is_at_end = true;
-                }
+                state.reach_end_of_log();
                 if let Some(End::Over) = state.end {
                     let signals = Vec::new();
                     return to_batch(&self.0.id, &[JournalEntry::Resumed { signals }]);
@@ -378,9 +385,7 @@ impl RunJournal {
     ) -> Result<String, DurableError> {
         let is_over = {
             let mut state = self.state();
-            if let Some(log) = state.log() {
-                log.is_at_end = true;
-            }
+            state.reach_end_of_log();
             state.end.is_some() || std::mem::take(&mut state.is_woken)
         };
         let time = switchboard_core::conversation::now();
