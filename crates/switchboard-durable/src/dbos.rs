@@ -68,7 +68,11 @@ impl Settings {
 
     /// The workflow of a run.
     fn workflow_id(&self, run: &RunRecord) -> String {
-        format!("{}/{}", self.application, run.log_name())
+        format!("{}{}", self.prefix(), run.log_name())
+    }
+
+    fn prefix(&self) -> String {
+        format!("{}/", self.application)
     }
 
     /// The queue for runs that no process has.
@@ -268,6 +272,7 @@ impl DbosEngine {
             executor: self.executor.clone(),
             local: self.local.clone(),
             stop: self.stop.subscribe(),
+            prefix: self.settings.prefix().into(),
         };
         let workflow = dbos.register_workflow(WORKFLOW, move |id: String| {
             workflow::execute(parts.clone(), id)

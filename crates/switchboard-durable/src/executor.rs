@@ -31,6 +31,8 @@ pub enum Execution {
     },
     /// This process takes no further steps: another one is to execute the run.
     Draining,
+    /// The run goes on in another log: it had stopped, and was resumed. This log is of no use any more.
+    Superseded,
     /// Another execution has taken the run.
     Taken,
     /// This process executes the run already.
@@ -61,7 +63,8 @@ impl Executor {
         Self { execute, active }
     }
 
-    /// Executes a run from its start, or makes it again and goes on: until it ends, with its waits in between.
+    /// Executes a run from its start, or makes it again and goes on: until it ends, with its waits in between. `log_name`
+    /// is the name that the log had when the run was submitted; see [`RunRecord::log_name`](crate::RunRecord::log_name).
     ///
     /// # Errors
     /// An error of the store or the log. The run is to be executed again.
@@ -69,10 +72,14 @@ impl Executor {
         &self,
         runs: &RunStore,
         id: &str,
+        log_name: &str,
         log: &mut dyn StepLog,
     ) -> Result<Execution, DurableError> {
         if self.active.is_draining() {
             return Ok(Execution::Draining);
+        }
+        if runs.record(id).await?.log_name() != log_name {
+            return Ok(Execution::Superseded);
         }
         match self.active.add(id) {
             Some(run) => self.execute.execute_logged(runs, run, log).await,

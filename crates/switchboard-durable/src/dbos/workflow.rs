@@ -27,6 +27,8 @@ pub(super) struct Parts {
     pub(super) executor: Executor,
     pub(super) local: LocalRuns,
     pub(super) stop: watch::Receiver<bool>,
+    /// The start of the identifiers of workflows, before the names of logs.
+    pub(super) prefix: Arc<str>,
 }
 
 /// The workflows that this process executes. Clones share them.
@@ -64,8 +66,10 @@ pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
         id: &id,
         stop: parts.stop.clone(),
     };
-    let reason = match parts.executor.execute(&parts.runs, &id, &mut log).await {
-        Ok(Execution::Ended | Execution::Stopped { .. }) => return Ok(()),
+    let log_name = workflow.strip_prefix(&*parts.prefix).unwrap_or(&workflow);
+    let executed = parts.executor.execute(&parts.runs, &id, log_name, &mut log);
+    let reason = match executed.await {
+        Ok(Execution::Ended | Execution::Stopped { .. } | Execution::Superseded) => return Ok(()),
         Ok(Execution::Draining) => "this process shuts down".to_owned(),
         Ok(Execution::Taken) => "another process has it".to_owned(),
         Ok(Execution::Active) => "an earlier execution is about to end".to_owned(),

@@ -51,7 +51,7 @@ impl Client {
         // Header values are limited to visible ASCII.
         let name = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
         let url = format!("{}/{OBJECT}/{key}/{HANDLER}/send", self.ingress);
-        let body = serde_json::json!({ "run": id }).to_string();
+        let body = serde_json::json!({ "run": id, "log": run.log_name() }).to_string();
         let request = |http: &reqwest::Client| {
             http.post(&url)
                 .header("content-type", "application/json")
@@ -75,6 +75,22 @@ impl Client {
             StatusCode::GONE,
         ];
         self.send(awakeable, &request, &gone).await
+    }
+
+    /// Ends an invocation whose journal is of no use any more. It cannot end by itself: the server would compare its
+    /// end with what the journal has there.
+    pub(super) async fn kill(&self, invocation: &str) -> Result<(), DurableError> {
+        let Some(admin) = &self.admin else {
+            return Ok(());
+        };
+        let url = format!("{admin}/invocations/{invocation}/kill");
+        let request = |http: &reqwest::Client| http.patch(&url);
+        let gone = [
+            StatusCode::NOT_FOUND,
+            StatusCode::CONFLICT,
+            StatusCode::GONE,
+        ];
+        self.send(invocation, &request, &gone).await
     }
 
     /// Registers the services at an address.

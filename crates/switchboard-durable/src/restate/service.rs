@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Settings;
+use super::client::Client;
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
@@ -37,6 +38,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 struct Conversation {
     runs: RunStore,
     executor: Executor,
+    client: Client,
     stop: watch::Receiver<bool>,
 }
 
@@ -45,6 +47,8 @@ struct Conversation {
 struct Invocation {
     /// The identifier of the run.
     run: String,
+    /// The name of its log.
+    log: String,
 }
 
 #[object(name = "SwitchboardConversation")]
@@ -52,25 +56,42 @@ impl Conversation {
     /// Executes a run until it ends.
     #[handler(name = "run")]
     async fn run(&self, ctx: ObjectContext<'_>, invocation: Json<Invocation>) -> HandlerResult<()> {
-        let id = invocation.into_inner().run;
+        let Invocation { run: id, log: name } = invocation.into_inner();
         let mut log = InvocationLog {
             ctx: &ctx,
             stop: self.stop.clone(),
             ended: None,
         };
-        let executed = self.executor.execute(&self.runs, &id, &mut log).await;
+        let executed = self
+            .executor
+            .execute(&self.runs, &id, &name, &mut log)
+            .await;
         if let Some(terminal) = log.ended.take() {
             // Somebody has cancelled the invocation at the server.
             return Err(terminal.into());
         }
         match executed {
             Ok(Execution::Ended) => Ok(()),
-            Ok(Execution::Stopped { reason }) => Err(TerminalError::new(reason).into()),
+            Ok(Execution::Stopped { reason }) => self.give_up(&ctx, reason).await,
+            Ok(Execution::Superseded) => {
+                let reason = "the run was resumed, and goes on in another invocation";
+                self.give_up(&ctx, reason.to_owned()).await
+            }
             Ok(Execution::Draining) => Err(retried("this process shuts down")),
             Ok(Execution::Taken) => Err(retried("another process has the run")),
             Ok(Execution::Active) => Err(retried("an earlier execution is about to end")),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Conversation {
+    /// Ends an invocation that has not made the calls of its journal again.
+    async fn give_up(&self, ctx: &ObjectContext<'_>, reason: String) -> HandlerResult<()> {
+        if let Err(error) = self.client.kill(ctx.invocation_id()).await {
+            return Err(error.into());
+        }
+        Err(TerminalError::new(reason).into())
     }
 }
 
@@ -173,6 +194,7 @@ pub(super) fn endpoint(
     let conversation = Conversation {
         runs: runs.clone(),
         executor: executor.clone(),
+        client: Client::new(settings),
         stop,
     };
     let (first, longest) = RETRY;

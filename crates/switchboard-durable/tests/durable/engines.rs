@@ -333,7 +333,7 @@ async fn a_run_that_has_stopped_is_resumed_and_has_a_result(engine: Engine) {
 
     let _worker = place.worker(None);
     run.resume().await.unwrap();
-    let record = tokio::time::timeout(Duration::from_secs(10), decide_with_patience(&run)).await;
+    let record = tokio::time::timeout(LONG, decide_with_patience(&run)).await;
     let Ok(record) = record else {
         panic!("{:#?}", run.record().await)
     };

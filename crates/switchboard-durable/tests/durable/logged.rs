@@ -113,7 +113,9 @@ impl Engine for LoggedEngine {
                 settings: settings.clone(),
                 at: 0,
             };
-            let executed = executor.execute(&settings.runs, &run.id, &mut log).await;
+            let executed = executor
+                .execute(&settings.runs, &run.id, &run.log_name(), &mut log)
+                .await;
             let executed = executed.unwrap();
             let has_stopped = matches!(executed, Execution::Stopped { .. });
             assert!(has_stopped || executed == Execution::Ended, "{executed:?}");
