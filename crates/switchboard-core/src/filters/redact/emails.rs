@@ -121,6 +121,9 @@ fn local_part(text: &str, free: usize, end: usize) -> Option<usize> {
     }
     let mut part = &text[start..];
     // The name of a parameter or a path is no part of the address.
+    if let Some(query) = part.rfind(['?', '&']) {
+        part = &part[query + 1..];
+    }
     let name = match (part.rfind('/'), part.rfind('=')) {
         (Some(_), Some(_)) => None,
         (slash, equals) => slash.or(equals),

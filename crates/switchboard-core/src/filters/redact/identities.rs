@@ -152,9 +152,12 @@ fn has_check_digit(digits: &str) -> bool {
 pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = concat!(
-            r"\b(?:passports?|passeports?|reisep(?:ass|ässe)|pass?(?:nummer|nr\b|-nr\b)|pasaportes?|passaport[eo]|paspoort|paszport|",
-            r"pasaport|pașaport|pasport|paspor\b|passin numero|cestovní(?:ho)? pas|putovnic|potni list|pasoš|útlevél|hộ chiếu)|",
-            "паспорт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|पासपोर्ट|পাসপোর্ট",
+            r"\b(?:passports?|passeports?|reisep(?:ass|ässe)|pass?(?:nummer|nr\b|-nr\b)|pasaportes?|passaport|paspoort|paszport|",
+            r"pasaport|pașaport|pasport|paspor\b|passin numero|passi number|pases num|paso (?:num|nr)|číslo pasu|pas č\.|pasbort|vegabréf|",
+            r"cestovn(?:í|ý|ého|ího)? pas|putovnic|potn(?:i|ega) list|pasoš|útlevél|hộ chiếu|төлқұжат)|",
+            "паспорт|пашпарт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|",
+            "पासपोर्ट|पारपत्र|राहदानी|পাসপোর্ট|પાસપોર્ટ|ਪਾਸਪੋਰਟ|பாஸ்போர்ட்|கடவுச்சீட்டு|పాస్పోర్ట్|ಪಾಸ್ಪೋರ್ಟ್|പാസ്പോർട്ട്|ගමන් බලපත්|",
+            "პასპორტ|անձնագ|ፓስፖርት|លិខិតឆ្លងដែន|ໜັງສືຜ່ານແດນ|နိုင်ငံကူးလက်မှတ်",
         );
         Regex::new(&format!("(?i){words}")).ok()
     });

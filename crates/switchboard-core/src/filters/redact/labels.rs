@@ -76,6 +76,15 @@ static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// Matches the beginning of an identifier that goes on with a number, as `10.1000/` and `2026-A/`.
+static BEGUN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[\w.\-]*\d[\w.\-]*[/.:_\-]$").ok());
+
+/// Matches words and signs after which a number counts something, as in "7 of 12" and "more than 12".
+static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\bthan|[≥≤≈×^])\s*$").ok()
+});
+
 /// Matches a unit after a number.
 static UNIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "bytes|byte|kb|mb|gb|ms|ns|us|sec|secs|seconds|minutes|hours|days|rows|row|steps|points|users|items|pieces|people|\
@@ -101,14 +110,15 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
     let label = |captures: &regex::Captures<'_>| {
         let is_phone = captures.get(1).is_some();
         let gap = &text[captures.get_match().end()..];
+        let (meaning, named) = if is_phone {
+            (Meaning::Phone, gap)
+        } else {
+            (Meaning::Other, without_begun_identifier(gap))
+        };
         Label {
-            meaning: if is_phone {
-                Meaning::Phone
-            } else {
-                Meaning::Other
-            },
+            meaning,
             distance: gap.len(),
-            is_adjacent: GAP.as_ref().is_some_and(|allowed| allowed.is_match(gap)),
+            is_adjacent: GAP.as_ref().is_some_and(|allowed| allowed.is_match(named)),
         }
     };
     let words = WORDS.as_ref()?.captures_iter(&text);
@@ -120,6 +130,33 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
         (label.is_adjacent || !is_weak(word.as_str())).then_some(label)
     });
     labels.last()
+}
+
+/// Returns the text between a word and the identifier that a number is part of: the word names all of it, as
+/// in "doi:10.1000/4155552671".
+fn without_begun_identifier(gap: &str) -> &str {
+    let begun = BEGUN.as_ref().and_then(|begun| begun.find(gap));
+    begun.map_or(gap, |begun| &gap[..begun.start()])
+}
+
+/// Returns `true` if the text before a number says that it counts something.
+pub(super) fn is_counted(before: &str) -> bool {
+    let near = last_bytes(before, 24);
+    super::count_steps(near.len());
+    COUNTED
+        .as_ref()
+        .is_some_and(|counted| counted.is_match(near))
+}
+
+/// Returns `true` if a number continues an identifier that began with letters and digits, or a DOI.
+pub(super) fn continues_path(before: &str) -> bool {
+    let Some(path) = before.strip_suffix('/') else {
+        return false;
+    };
+    let token = last_bytes(path, 64).rsplit(char::is_whitespace).next();
+    let token = token.unwrap_or_default();
+    let has_digit = token.contains(|c: char| c.is_ascii_digit());
+    has_digit && (token.contains(char::is_alphabetic) || token.starts_with("10."))
 }
 
 /// Returns `true` for words that name a number only if it comes right after them: "customer 4155552671" is no
@@ -140,7 +177,8 @@ pub(super) fn is_of_another_thing(before: &str) -> bool {
 /// Returns `true` if the text between a word and a number has a word for another number.
 pub(super) fn has_another_label(gap: &str) -> bool {
     let text = gap.to_lowercase();
-    let is_meant = |word: &str| matches!(word, "#" | "id" | "key" | "code" | "serial" | "ref");
+    let is_meant =
+        |word: &str| matches!(word, "#" | "id" | "key" | "code" | "serial" | "ref" | "số");
     let mut words = WORDS.iter().flat_map(|words| words.find_iter(&text));
     words.any(|word| !is_meant(word.as_str()))
 }
@@ -163,6 +201,18 @@ pub(super) fn words_of_key(key: &str) -> String {
         words.push(c);
     }
     words
+}
+
+/// Returns `true` for the words of a key that say only that its value is a number: the key around it may
+/// say of what, as in `{"phone": {"number": …}}`.
+pub(super) fn says_number(words: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "number", "no", "nr", "num", "value", "raw", "digits", "formatted", "full", "national",
+        "international", "nummer", "número", "numero", "numéro", "номер", "号码", "號碼", "号",
+        "番号", "번호", "رقم",
+    ];
+    let words = words.to_lowercase();
+    WORDS.contains(&words.trim())
 }
 
 /// Returns `true` after the key of a value, as in `"count": ` and `count=`.
