@@ -203,7 +203,11 @@ fn halves(prefix: &str) -> [Measured; 2] {
     [
         measure(&redaction, &format!("{prefix}development"), true),
         // Those of the second set were read after they had been measured; the others are not printed.
-        measure(&redaction, &format!("{prefix}held_out"), prefix == "second_"),
+        measure(
+            &redaction,
+            &format!("{prefix}held_out"),
+            prefix == "second_",
+        ),
     ]
 }
 

@@ -207,9 +207,28 @@ pub(super) fn words_of_key(key: &str) -> String {
 /// say of what, as in `{"phone": {"number": …}}`.
 pub(super) fn says_number(words: &str) -> bool {
     const WORDS: [&str; 22] = [
-        "number", "no", "nr", "num", "value", "raw", "digits", "formatted", "full", "national",
-        "international", "nummer", "número", "numero", "numéro", "номер", "号码", "號碼", "号",
-        "番号", "번호", "رقم",
+        "number",
+        "no",
+        "nr",
+        "num",
+        "value",
+        "raw",
+        "digits",
+        "formatted",
+        "full",
+        "national",
+        "international",
+        "nummer",
+        "número",
+        "numero",
+        "numéro",
+        "номер",
+        "号码",
+        "號碼",
+        "号",
+        "番号",
+        "번호",
+        "رقم",
     ];
     let words = words.to_lowercase();
     WORDS.contains(&words.trim())

@@ -195,7 +195,8 @@ fn a_number_that_counts_something_is_no_phone() {
 
 #[test]
 fn words_for_passport_are_known_in_many_languages() {
-    for words in ["hộ chiếu số", "číslo pasu", "პასპორტის ნომერი", "vegabréf"] {
+    for words in ["hộ chiếu số", "číslo pasu", "პასპორტის ნომერი", "vegabréf"]
+    {
         let text = format!("{words} B1234567");
         becomes(&text, &format!("{words} [PASSPORT]"));
     }
