@@ -194,9 +194,60 @@ fn a_number_that_counts_something_is_no_phone() {
 }
 
 #[test]
+fn some_words_name_a_number_only_right_before_it() {
+    stays("reservation 4155552671");
+    stays("Vorgangsnummer: 0171234567");
+    stays("チケット番号 0312345678");
+    stays("예약번호 01012345678");
+    stays("提货码 13800138000");
+    stays("error 4155552671 at line 33");
+    stays("GET /users/4155552671");
+    becomes(
+        "a reservation for Ann, 4155552671",
+        "a reservation for Ann, [PHONE]",
+    );
+    becomes("I got an error, 4155552671", "I got an error, [PHONE]");
+    becomes("Rufnummer 01712345678", "Rufnummer [PHONE]");
+    becomes("電話番号 0312345678", "電話番号 [PHONE]");
+    becomes("手机号码13800138000", "手机号码[PHONE]");
+    becomes(
+        "passport, document number B1234567",
+        "passport, document number [PASSPORT]",
+    );
+}
+
+#[test]
+fn resident_ids_are_found_in_any_groups() {
+    for id in [
+        "110105 19491231 002X",
+        "110105-1949-1231-002X",
+        "110 105 1949 1231 002x",
+        "1101 0519 4912 3100 2X",
+    ] {
+        becomes(id, "[RESIDENT_ID]");
+    }
+    stays("110105 19491231 0021");
+    stays("110105, 19491231, 002X");
+}
+
+#[test]
+fn the_at_sign_has_names_in_many_languages() {
+    becomes("luis arroba example.es", "[EMAIL]");
+    becomes("pierre [arobase] example [point] fr", "[EMAIL]");
+    becomes("mario chiocciola example punto it", "[EMAIL]");
+    becomes("ann&#x40;example.com", "[EMAIL]");
+    stays("an arroba of wheat, ann at example.com");
+}
+
+#[test]
 fn words_for_passport_are_known_in_many_languages() {
-    for words in ["hộ chiếu số", "číslo pasu", "პასპორტის ნომერი", "vegabréf"]
-    {
+    for words in [
+        "Paß-Nr.",
+        "hộ chiếu số",
+        "číslo pasu",
+        "პასპორტის ნომერი",
+        "vegabréf",
+    ] {
         let text = format!("{words} B1234567");
         becomes(&text, &format!("{words} [PASSPORT]"));
     }
