@@ -123,6 +123,25 @@ fn files_outside_the_folder_and_of_the_system_are_not_read() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.stdout.contains(&format!("error[{code}]")), "{ran:?}");
     }
+    folder.write("tone.md", "Be kind.");
+    std::fs::create_dir(folder.path("teams")).unwrap();
+    let team = |reference: &str| {
+        let text = format!("[agents.A]\ninstructions = {{ {reference} }}\n");
+        folder.write("teams/team.toml", &text);
+        folder.run(&["check", "teams/team.toml"])
+    };
+    let allowed = team("file = '../tone.md', outside = true");
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("../tone.md", folder.path("teams/link.md")).unwrap();
+        let ran = team("file = 'link.md'");
+        assert!(ran.stdout.contains("error[outside-file]"), "{ran:?}");
+    }
+    let large = std::fs::File::create(folder.path("teams/large.md")).unwrap();
+    large.set_len(9 << 20).unwrap();
+    let ran = team("file = 'large.md'");
+    assert!(ran.stdout.contains("error[unreadable-file]"), "{ran:?}");
 }
 
 #[test]
