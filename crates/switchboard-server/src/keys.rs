@@ -309,8 +309,9 @@ pub fn add_key(path: &Path, tenant: &str) -> Result<String, KeysError> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path).map_err(problem)?;
     if let Err(error) = append(&mut file, &format!("\n{added}")) {
-        if is_new {
-            // It may be gone already.
+        // Another program may have added a key to it meanwhile.
+        if is_new && file.metadata().is_ok_and(|found| found.len() == 0) {
+            // An empty file does no harm.
             let _ = std::fs::remove_file(path);
         }
         return Err(problem(error));

@@ -15,9 +15,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use bytes_call::BytesCall;
-use connection_settings::display_target;
-use connection_settings::display_url;
 pub(crate) use connection_settings::{display_address, is_openai};
+use connection_settings::{display_target, display_url};
 pub(crate) use event_stream::Events;
 use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};

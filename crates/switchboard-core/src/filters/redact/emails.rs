@@ -26,12 +26,12 @@ static AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The names of the at sign in other languages than English. They mean little else.
 const NAMES: &str = "arroba|arobas|arobase|chiocciola|małpa|zavináč|kukac|apenstaartje|snabel-a|snabela|собака|собачка";
 
-/// Words for a dot.
-const DOTS: &str = "dot|punkt|punto|ponto|point|kropka|tečka|bodka|nokta|точка";
+/// Words for a dot. The French one is another word in English, and only understood in brackets.
+const DOTS: &str = "dot|punkt|punto|ponto|kropka|tečka|bodka|nokta|точка";
 
 /// Matches what stands for a dot in a domain.
 static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let bracketed = format!(r" ?[\[({{<] ?(?:\.|{DOTS}) ?[\])}}>] ?");
+    let bracketed = format!(r" ?[\[({{<] ?(?:\.|{DOTS}|point) ?[\])}}>] ?");
     let words = format!("[ _-](?:{DOTS})[ _-]|点");
     Regex::new(&format!(r"^(?i:(?<word>{bracketed}|{words})|\.|。| \. )")).ok()
 });
@@ -157,8 +157,8 @@ fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
         let spelled = before
             .strip_suffix(' ')
             .and_then(|before| before.rsplit_once(' '));
-        let Some((rest, _)) = spelled.filter(|(_, word)| DOTS.split('|').any(|dot| dot == *word))
-        else {
+        let is_dot = |word: &str| DOTS.split('|').any(|dot| dot == word.to_lowercase());
+        let Some((rest, _)) = spelled.filter(|(_, word)| is_dot(word)) else {
             break;
         };
         super::count_steps(1);

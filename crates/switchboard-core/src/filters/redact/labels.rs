@@ -40,7 +40,7 @@ const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoo
 const PHONE_WORDS: &str = "tel|tél|tels|tlf|puh|gsm|cel|cell|cep|fax|hp|sms|call|calls|calling|dial|ring|ringe|ringen|text|\
     rufen|bel|bellen|natel|portable|fono|đt|sđt|điện thoại|số|wa|viber|тел|моб|contact number|reach me at|reach me on|\
     फोन|मोबाइल";
-const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致电|打给|请打|联系方式|联系人|座机|热线|連絡先|전화|휴대폰|핸드폰|연락처|\
+const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致电|打给|请打|联系方式|联系人|座机|热线|連絡先|自宅番号|代表番号|内線|ケータイ|フリーダイヤル|전화|대표번호|팩스|비상연락|집번호|회사번호|직장번호|휴대폰|핸드폰|연락처|\
     โทร|เบอร์|هاتف|جوال|موبايل|תלפון|טלפון|נייד|फ़ोन|फ़ोन";
 
 /// Words for other things that have numbers.
@@ -92,6 +92,16 @@ static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// Matches what may stand between a word and the number that comes right after it: no words of a sentence, as in
+/// "send requests to 4155552671".
+static STRICT_GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = "number|num|no|nr|n|id|ids|code|is|ist|lautet|est|es|är|er|è|é";
+    Regex::new(&format!(
+        r#"^(?:[\s.:#=/"'(\-°º№{{\[：]|\b(?:{words})\b|号|号码|番号|번호|는|은|は|是|为|為|的)*$"#
+    ))
+    .ok()
+});
+
 /// Matches the beginning of an identifier that goes on with a number, as `10.1000/` and `2026-A/`.
 static BEGUN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"[\w.\-]*\d[\w.\-]*[/.:_\-]$").ok());
@@ -132,10 +142,17 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
         } else {
             (Meaning::Other, without_begun_identifier(gap))
         };
+        let allowed = if captures.get(3).is_some() {
+            &STRICT_GAP
+        } else {
+            &GAP
+        };
         Label {
             meaning,
             distance: gap.len(),
-            is_adjacent: GAP.as_ref().is_some_and(|allowed| allowed.is_match(named)),
+            is_adjacent: allowed
+                .as_ref()
+                .is_some_and(|allowed| allowed.is_match(named)),
         }
     };
     let words = WORDS.as_ref()?.captures_iter(&text);
@@ -173,9 +190,16 @@ pub(super) fn continues_path(before: &str) -> bool {
     };
     let token = last_bytes(path, 64).rsplit(char::is_whitespace).next();
     let token = token.unwrap_or_default();
-    // "home/415…" may be one of two phones.
-    let is_identifier = token.starts_with('/') || token.contains(|c: char| c.is_ascii_digit());
-    is_identifier && (token.contains(char::is_alphabetic) || token.starts_with("10."))
+    // "home/415…" and "415-…(h)/415-…" may be one of two phones.
+    let is_plain = token
+        .chars()
+        .all(|c| c.is_alphanumeric() || "./:_-%".contains(c));
+    let has_digit = token.contains(|c: char| c.is_ascii_digit());
+    let is_named = token.starts_with(char::is_alphabetic) && has_digit;
+    is_plain
+        && (is_named
+            || token.starts_with("10.")
+            || (token.starts_with('/') && token.contains(char::is_alphabetic)))
 }
 
 /// Returns `true` for words that name a number only if it comes right after them: "customer 4155552671" is no
@@ -227,32 +251,10 @@ pub(super) fn words_of_key(key: &str) -> String {
 /// Returns `true` for the words of a key that say only that its value is a number: the key around it may
 /// say of what, as in `{"phone": {"number": …}}`.
 pub(super) fn says_number(words: &str) -> bool {
-    const WORDS: [&str; 22] = [
-        "number",
-        "no",
-        "nr",
-        "num",
-        "value",
-        "raw",
-        "digits",
-        "formatted",
-        "full",
-        "national",
-        "international",
-        "nummer",
-        "número",
-        "numero",
-        "numéro",
-        "номер",
-        "号码",
-        "號碼",
-        "号",
-        "番号",
-        "번호",
-        "رقم",
-    ];
+    const WORDS: &str = "number|no|nr|num|value|raw|digits|formatted|full|national|international|nummer|número|numero|numéro|номер|\
+        号码|號碼|号|番号|번호|رقم";
     let words = words.to_lowercase();
-    WORDS.contains(&words.trim())
+    WORDS.split('|').any(|word| word.trim() == words.trim())
 }
 
 /// Returns `true` after the key of a value, as in `"count": ` and `count=`.
@@ -271,7 +273,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         assert!(
-            [&WORDS, &GAP, &UNIT]
+            [&WORDS, &GAP, &STRICT_GAP, &BEGUN, &COUNTED, &UNIT]
                 .iter()
                 .all(|pattern| pattern.is_some())
         );

@@ -182,6 +182,7 @@ fn a_word_before_an_identifier_names_all_of_it() {
     stays("invoice 2026-A/4155552671");
     becomes("030-1234567/0171-1234567", "[PHONE]/[PHONE]");
     becomes("home 4155552671/4155552672", "home [PHONE]/[PHONE]");
+    becomes("415-555-2671(h)/415-555-2672(w)", "[PHONE](h)/[PHONE](w)");
 }
 
 #[test]
@@ -207,6 +208,7 @@ fn some_words_name_a_number_only_right_before_it() {
         "a reservation for Ann, [PHONE]",
     );
     becomes("I got an error, 4155552671", "I got an error, [PHONE]");
+    becomes("send requests to 4155552671", "send requests to [PHONE]");
     becomes("Rufnummer 01712345678", "Rufnummer [PHONE]");
     becomes("電話番号 0312345678", "電話番号 [PHONE]");
     becomes("手机号码13800138000", "手机号码[PHONE]");
@@ -237,6 +239,8 @@ fn the_at_sign_has_names_in_many_languages() {
     becomes("mario chiocciola example punto it", "[EMAIL]");
     becomes("ann&#x40;example.com", "[EMAIL]");
     stays("an arroba of wheat, ann at example.com");
+    stays("I will at some point email you, at some point online");
+    becomes("ANN DOT LEE AT EXAMPLE DOT COM", "[EMAIL]");
 }
 
 #[test]
