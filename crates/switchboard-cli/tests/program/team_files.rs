@@ -136,6 +136,15 @@ fn a_budget_ends_the_run_or_leads_it_to_another_agent() {
     let (ran, requests) = ask("at_budget = { hand_to = 'Night desk' }");
     assert_eq!((ran.code, requests), (Some(0), 2), "{ran:?}");
     assert_eq!(ran.stdout, "I am the night desk.\n");
+    // The screen shows who has the conversation, though no model called a handoff.
+    let replies = [call("c1", "today", &json!({})), Reply::text("Hello.")];
+    let desk = Desk::new(&team("at_budget = { hand_to = 'Night desk' }"), replies);
+    let ran = desk.send("Hi", &[]);
+    assert!(
+        ran.stdout
+            .contains("\nTriage      → Night desk\nNight desk  Hello.\n"),
+        "{ran:?}"
+    );
 }
 
 #[cfg(unix)]
