@@ -385,3 +385,102 @@ fn a_signal_makes_a_server_read_its_teams_again() {
     }
     panic!("the team was not read again");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_browser_is_given_a_file_for_this_user_alone_and_not_the_token() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("bin")).unwrap();
+    folder.write(
+        "bin/xdg-open",
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$OPENED.part\"; mv \"$OPENED.part\" \"$OPENED\"\n",
+    );
+    let script = folder.path("bin/xdg-open");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(&script, folder.path("bin/open")).unwrap();
+    let opened = folder.path("opened.txt");
+    let mut command = folder.command(&["studio", "team.toml", "--store", "memory:"]);
+    command.env(
+        "PATH",
+        format!("{}:/usr/bin:/bin", folder.path("bin").display()),
+    );
+    command
+        .env("OPENED", &opened)
+        .env("TMPDIR", folder.path(""));
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line.trim().to_owned();
+    let (host, token) = address.split_once("/#token=").unwrap();
+    let address_of_server = host.strip_prefix("http://").unwrap().to_owned();
+    let mut served = Served {
+        child,
+        address: address_of_server,
+    };
+    for _ in 0..200 {
+        if opened.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let arguments = std::fs::read_to_string(&opened).unwrap();
+    assert!(!arguments.contains(token), "{arguments}");
+    let file = std::path::Path::new(arguments.trim());
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(file), 0o600);
+    assert_eq!(mode(file.parent().unwrap()), 0o700);
+    let page = std::fs::read_to_string(file).unwrap();
+    assert!(page.contains(&format!("url={address}\"")), "{page}");
+    // Nothing is left when the studio ends.
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    assert!(!file.parent().unwrap().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_makes_a_server_read_the_prices_of_its_teams_again() {
+    let folder = Folder::new();
+    let text = folder.read("team.toml");
+    let with_price =
+        |input: u32| format!("{text}\n[prices]\noffline = {{ input = {input}.0, output = 0.0 }}\n");
+    folder.write("team.toml", &with_price(1));
+    let served = Served::start(folder.command(&[
+        "serve",
+        "team.toml",
+        "--port",
+        "0",
+        "--store",
+        "memory:",
+        "--set",
+        "record=true",
+    ]));
+    let cost = || {
+        let body = r#"{"input": "I was charged twice"}"#;
+        let (status, run) = served.request("POST", "/api/conversations/c/messages", "", body);
+        assert_eq!(status, 200, "{run}");
+        let run: Value = serde_json::from_str(&run).unwrap();
+        let path = format!("/api/runs/{}/recording", run["id"].as_str().unwrap());
+        let (_, recording) = served.request("GET", &path, "", "");
+        let recording: Value = serde_json::from_str(&recording).unwrap();
+        let cost = recording["recording"]["cost"].as_f64().unwrap();
+        let (_, deleted) = served.request("DELETE", "/api/conversations/c", "", "");
+        assert!(!deleted.contains("error"), "{deleted}");
+        cost
+    };
+    let first = cost();
+    assert!(first > 0.0);
+    folder.write("team.toml", &with_price(1000));
+    served.signal("-HUP");
+    for _ in 0..200 {
+        if (cost() / first - 1000.0).abs() < 1.0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the prices were not read again: {first}, {}", cost());
+}

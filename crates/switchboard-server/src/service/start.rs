@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::future::BoxFuture;
 use switchboard_core::conversation::Conversation;
 use switchboard_core::model::RequestUsage;
+use switchboard_core::run::Price;
 use switchboard_core::stream::{EventKind, StopHandle};
 
 use super::{Caller, Follower, Service, draining, status_name};
@@ -58,13 +59,14 @@ impl Service {
             Some(id) => id,
             None => random_id("run")?,
         };
+        let prices = self.prices_of(team);
         let recording = inner.recordings.as_ref().map(|recordings| {
             Arc::new(Recording::new(
                 id.clone(),
                 caller.tenant.clone(),
                 conversation.clone(),
                 &recordings.limits,
-                inner.prices.clone(),
+                prices.clone(),
             ))
         });
         request.recording.clone_from(&recording);
@@ -138,7 +140,7 @@ impl Service {
                 let calls = waiting_calls(&running, &team);
                 service.mark_waiting(&running, calls, is_resumed).await;
             }
-            let cost = service.cost(&end.request_usage);
+            let cost = cost(&prices, &end.request_usage);
             if let Some(key) = &caller.key {
                 let used = key.add_usage(end.usage.total_tokens(), cost);
                 if let Some((day, used)) = used {
@@ -197,20 +199,26 @@ impl Service {
         );
     }
 
-    /// The cost of model calls whose prices are known.
-    fn cost(&self, usage: &[RequestUsage]) -> f64 {
-        let costs = usage.iter().filter_map(|request| {
-            let model = request.model.as_deref()?;
-            let (_, price) = self
-                .0
-                .prices
-                .iter()
-                .rev()
-                .find(|(name, _)| **name == *model)?;
-            Some(price.cost(&request.usage))
-        });
-        costs.sum()
+    /// The prices of models for a run of a team, of which the last that has a model counts: those of other teams, of
+    /// the service, and of the team as it is now. A run goes on with the prices that it began with.
+    fn prices_of(&self, team: &ServedTeam) -> Arc<[(Arc<str>, Price)]> {
+        let teams = self.all_teams();
+        let others = teams.iter().filter(|other| other.name() != team.name());
+        let others = others.flat_map(ServedTeam::prices);
+        let prices = others.chain(&*self.0.prices).chain(team.prices());
+        prices.cloned().collect()
     }
+}
+
+/// The cost of model calls whose prices are known.
+fn cost(prices: &[(Arc<str>, Price)], usage: &[RequestUsage]) -> f64 {
+    let costs = usage.iter().filter_map(|request| {
+        let model = request.model.as_deref()?;
+        let mut prices = prices.iter().rev();
+        let (_, price) = prices.find(|(name, _)| **name == *model)?;
+        Some(price.cost(&request.usage))
+    });
+    costs.sum()
 }
 
 /// The identity of a run.
