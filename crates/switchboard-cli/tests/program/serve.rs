@@ -160,6 +160,69 @@ fn settings_come_from_a_file_the_environment_and_the_command_line() {
 }
 
 #[test]
+fn the_log_has_request_ids_and_no_content_unless_it_is_asked_for() {
+    const SECRET: &str = "I was charged twice for the green umbrella";
+    let folder = Folder::new();
+    for (log_content, has_content) in [("false", false), ("true", true)] {
+        let setting = format!("log_content={log_content}");
+        let mut command = folder.command(&[
+            "serve",
+            "team.toml",
+            "--port",
+            "0",
+            "--store",
+            "memory:",
+            "--set",
+            "log=json",
+            "--set",
+            &setting,
+        ]);
+        let path = folder.path("serve.log");
+        let log = std::fs::File::create(&path).unwrap();
+        let mut child = command.stderr(log).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line.trim().strip_prefix("listening on http://").unwrap();
+        let served = Served {
+            child,
+            address: address.to_owned(),
+        };
+        let body = format!(r#"{{"input": "{SECRET}"}}"#);
+        let key = "none\r\nX-Request-Id: request-of-the-client";
+        let path_of_messages = "/api/conversations/umbrella-talk/messages";
+        let (status, run) = served.request("POST", path_of_messages, key, &body);
+        assert_eq!(status, 200, "{run}");
+        let run: Value = serde_json::from_str(&run).unwrap();
+        drop(served);
+        let log = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = log
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let find = |message: &str| {
+            let line = lines
+                .iter()
+                .find(|line| line["fields"]["message"] == message);
+            &line.unwrap_or_else(|| panic!("{message}: {log}"))["fields"]
+        };
+        let (begun, answered) = (find("a run begins"), find("a request was answered"));
+        assert_eq!(begun["request"], "request-of-the-client");
+        assert_eq!(begun["run"], run["id"]);
+        assert_eq!(answered["request"], "request-of-the-client");
+        assert_eq!(
+            (&answered["method"], &answered["status"]),
+            (&"POST".into(), &200.into())
+        );
+        assert_eq!(find("a run has ended")["run"], run["id"]);
+        assert_eq!(log.contains("umbrella"), has_content, "{log}");
+        // Neither the words of the team.
+        assert_eq!(log.contains("A second charge"), has_content, "{log}");
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_told() {
     let folder = Folder::new();
     folder.write("serve.toml", "prot = 1\n");
