@@ -105,6 +105,25 @@ fn a_team_file_is_served_and_the_server_ends_when_it_is_asked_to() {
 }
 
 #[test]
+fn what_a_server_keeps_beside_conversations_is_no_session() {
+    let folder = Folder::new();
+    let served = Served::start(folder.command(&["serve", "team.toml", "--port", "0"]));
+    let body = r#"{"model": "team", "input": "I was charged twice", "conversation": "tuesday"}"#;
+    let (status, answer) = served.request("POST", "/v1/responses", "none", body);
+    assert_eq!(status, 200, "{answer}");
+    drop(served);
+    let listed = folder.run(&["sessions", "list"]).stdout;
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    assert!(listed.starts_with("tuesday "), "{listed}");
+    // The response has the words as well.
+    for limit in ["1", "50"] {
+        let found = folder.run(&["sessions", "search", "reversed", "--json", "-n", limit]);
+        assert_eq!(found.stdout.lines().count(), 1, "{found:?}");
+        assert!(!found.stdout.contains("~response"), "{found:?}");
+    }
+}
+
+#[test]
 #[cfg(unix)]
 fn keys_are_made_asked_for_and_read_again() {
     let folder = Folder::new();
