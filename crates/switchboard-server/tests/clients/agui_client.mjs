@@ -110,4 +110,11 @@ assert.equal(last(desk).content, "Desk: you said hello");
 desk.addMessage(user("expert fail"));
 const broken = await run(desk).catch((error) => ({ error }));
 assert.ok(broken.error || broken.types.includes("SUBAGENT_ERROR"));
+// So are agents that answer side by side.
+const crew = new HttpAgent({ url: url.replace("support", "crew"), threadId: "agui-crew" });
+crew.addMessage(user("ask"));
+const both = await run(crew);
+assert.equal(both.types.filter((type) => type === "SUBAGENT_FINISHED").length, 2);
+assert.equal(last(crew).content, "Both say yes.");
+assert.deepEqual(answers(crew).filter((message) => message.subagentRunId).map((message) => message.content).sort(), ["Bills: yes.", "Law: yes."]);
 console.log("AG-UI client: ok");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_server::{Keys, ServedTeam, make_key};
 
-use crate::support::{Client, RuleModel, TestServer, desk, until, with_json};
+use crate::support::{Client, RuleModel, TestServer, crew, desk, until, with_json};
 
 /// A message of the user; its text is its identifier.
 fn user(text: &str) -> Value {
@@ -644,6 +644,39 @@ async fn a_subagent_that_fails_ends_before_the_run_goes_on_or_ends() {
             .count(),
         1
     );
+}
+
+#[tokio::test]
+async fn agents_that_answer_side_by_side_are_subagents() {
+    let server = TestServer::with(|builder| builder.team(crew())).await;
+    let events = run_team(&server.client, "crew", input("t", "r1", &[user("ask")])).await;
+    let of_kind = |kind: &str| {
+        let events = events.iter().filter(|event| event["type"] == kind);
+        events.collect::<Vec<_>>()
+    };
+    let begun = of_kind("SUBAGENT_STARTED");
+    let mut names: Vec<&str> = begun
+        .iter()
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["Bills", "Law"]);
+    let calls = of_kind("TOOL_CALL_START");
+    for event in begun {
+        let call = &event["parentToolCallId"];
+        let call = calls.iter().find(|other| other["toolCallId"] == *call);
+        let tool = call.unwrap()["toolCallName"].as_str().unwrap();
+        let name = event["name"].as_str().unwrap().to_lowercase();
+        assert_eq!(tool, format!("transfer_to_{name}"));
+    }
+    let ended = of_kind("SUBAGENT_FINISHED");
+    let mut results: Vec<&str> = ended
+        .iter()
+        .map(|event| event["result"].as_str().unwrap())
+        .collect();
+    results.sort_unstable();
+    assert_eq!(results, ["Bills: yes.", "Law: yes."]);
+    assert_eq!(said(&events), "Both say yes.");
 }
 
 #[tokio::test]

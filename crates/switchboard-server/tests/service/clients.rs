@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_realtime::testing::{ScriptedSpeechToText, ScriptedTextToSpeech};
 use switchboard_server::{RecordingLimits, ServedTeam, Service, VoiceModels};
 
-use crate::support::{RuleModel, TestServer, desk, team};
+use crate::support::{RuleModel, TestServer, crew, desk, team};
 
 /// Runs a program with the address of a server as its last argument.
 async fn run(mut command: Command, server: &TestServer) {
@@ -78,7 +78,7 @@ async fn the_javascript_client_talks_to_a_team() {
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
 async fn the_client_of_ag_ui_accepts_every_event() {
     let desk = ServedTeam::new("desk", desk(&RuleModel::new()), ());
-    let server = TestServer::with(|builder| builder.team(desk)).await;
+    let server = TestServer::with(|builder| builder.team(desk).team(crew())).await;
     run_node("agui_client.mjs", &server).await;
 }
 

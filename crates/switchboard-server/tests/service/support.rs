@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::model::{ModelEvent, Usage};
-use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Team, Tool, tool};
+use switchboard_core::run::{FanOut, HandoffPolicy, SeveralHandoffs};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, Item, Model, ModelRequest, ModelResponse, RunConfig, Team, Tool, tool,
+};
 use switchboard_server::{RunningServer, ServedTeam, Server, Service, ServiceBuilder};
 use tokio::sync::Semaphore;
 
@@ -190,6 +194,32 @@ pub(crate) fn desk(model: &RuleModel) -> Team {
         )
         .build()
         .unwrap()
+}
+
+/// A team whose first agent hands off to two at once, which answer side by side. It answers one message.
+pub(crate) fn crew() -> ServedTeam {
+    let calls = [("transfer_to_bills", "{}"), ("transfer_to_law", "{}")];
+    let lead = ScriptedModel::new().calls(calls).say("Both say yes.");
+    let answering = |name: &str, text: &str| {
+        Agent::new(name)
+            .handoff_description("Answers.")
+            .model(ScriptedModel::new().say(text))
+    };
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("Lead")
+                .handoff("Bills")
+                .handoff("Law")
+                .model(lead),
+        )
+        .agent(answering("Bills", "Bills: yes."))
+        .agent(answering("Law", "Law: yes."))
+        .build()
+        .unwrap();
+    let mut config = RunConfig::default();
+    let several = SeveralHandoffs::FanOut(FanOut::to_caller());
+    config.handoff_policy = HandoffPolicy::production().several(several);
+    ServedTeam::with_config("crew", team, (), config)
 }
 
 /// Triage, which hands off to Billing and to Ann, a person; Billing has a tool that needs approval.
