@@ -179,6 +179,7 @@ fn settings_come_from_a_file_the_environment_and_the_command_line() {
 }
 
 #[test]
+#[cfg(unix)]
 fn the_log_has_request_ids_and_no_content_unless_it_is_asked_for() {
     const SECRET: &str = "I was charged twice for the green umbrella";
     let folder = Folder::new();
@@ -204,7 +205,7 @@ fn the_log_has_request_ids_and_no_content_unless_it_is_asked_for() {
             .read_line(&mut line)
             .unwrap();
         let address = line.trim().strip_prefix("listening on http://").unwrap();
-        let served = Served {
+        let mut served = Served {
             child,
             address: address.to_owned(),
         };
@@ -214,7 +215,8 @@ fn the_log_has_request_ids_and_no_content_unless_it_is_asked_for() {
         let (status, run) = served.request("POST", path_of_messages, key, &body);
         assert_eq!(status, 200, "{run}");
         let run: Value = serde_json::from_str(&run).unwrap();
-        drop(served);
+        served.signal("-TERM");
+        served.child.wait().unwrap();
         let log = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<Value> = log
             .lines()
