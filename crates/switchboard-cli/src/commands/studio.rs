@@ -75,16 +75,11 @@ async fn serve(args: &args::Studio, look: Look) -> Result<Exit, Failure> {
         "此地址仅供您使用：其中的令牌可以与团队对话并修改团队文件。按 Ctrl-C 结束。",
     );
     eprintln!("{hint}");
-    let opened = if args.no_open {
-        None
-    } else {
-        browser::open(&address)
-    };
+    let _opened = (!args.no_open).then(|| browser::open(&address));
     while let ServeSignal::Reload = signals.next().await {
         service.reload_teams();
     }
     running.shut_down().await;
-    drop(opened);
     Ok(Exit::Ok)
 }
 

@@ -347,6 +347,7 @@ async fn open_tasks(
     let tasks = ids.into_iter().map(|id| async move {
         let loaded = service.load_record::<TaskRecord>(caller, RecordKind::Task, &id);
         let Some((mut record, revision)) = loaded.await? else {
+            // It was deleted meanwhile.
             return Ok(None);
         };
         let updated = record.bring_up_to_date(service, caller, revision).await;

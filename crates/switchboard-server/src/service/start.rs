@@ -15,7 +15,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventLog, LogLimits};
 use crate::keys::random_id;
 use crate::limits::Limits;
-use crate::recording::Recording;
+use crate::recording::{Recording, SessionRecording};
 use crate::runs::{Insertion, RunRecord};
 use crate::team::{EndStatus, RunEnd, RunRequest, RunStart, ServedTeam};
 
@@ -60,15 +60,7 @@ impl Service {
             None => random_id("run")?,
         };
         let prices = self.prices_of(team);
-        let recording = inner.recordings.as_ref().map(|recordings| {
-            Arc::new(Recording::new(
-                id.clone(),
-                caller.tenant.clone(),
-                conversation.clone(),
-                &recordings.limits,
-                prices.clone(),
-            ))
-        });
+        let recording = self.new_recording(caller, &id, conversation.as_ref(), &prices);
         request.recording.clone_from(&recording);
         let sink = {
             let (service, log, team) = (self.clone(), log.clone(), team.clone());
@@ -178,6 +170,38 @@ impl Service {
             );
         });
         Ok(record)
+    }
+
+    /// A recording, which is not kept yet; `None` where nothing is recorded.
+    fn new_recording(
+        &self,
+        caller: &Caller,
+        id: &Arc<str>,
+        conversation: Option<&Arc<str>>,
+        prices: &Arc<[(Arc<str>, Price)]>,
+    ) -> Option<Arc<Recording>> {
+        let recordings = self.0.recordings.as_ref()?;
+        Some(Arc::new(Recording::new(
+            id.clone(),
+            caller.tenant.clone(),
+            conversation.cloned(),
+            &recordings.limits,
+            prices.clone(),
+        )))
+    }
+
+    /// Begins the recording of a spoken conversation; `None` where nothing is recorded.
+    pub(crate) fn record_session(
+        &self,
+        caller: &Caller,
+        team: &ServedTeam,
+        id: &Arc<str>,
+        conversation: &Arc<str>,
+    ) -> Option<SessionRecording> {
+        let prices = self.prices_of(team);
+        let recording = self.new_recording(caller, id, Some(conversation), &prices)?;
+        self.0.recordings.as_ref()?.add(&recording);
+        Some(SessionRecording(recording))
     }
 
     /// Tells clients that a run and its conversation have changed.

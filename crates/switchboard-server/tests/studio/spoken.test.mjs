@@ -69,6 +69,7 @@ test("what is said into the microphone is understood, handed over and answered a
   await page.waitForFunction(() => window.sound.loud > 5, { timeout: 60_000 });
   // It is speaking until its sound has ended, which is after its words.
   await page.waitForFunction(() => document.querySelector(".voice").textContent.includes("is listening"), { timeout: 60_000 });
+  await studio.read("i was charged twice this month", ".timeline");
   assert.deepEqual(await studio.axe(), []);
   if (process.env.SWITCHBOARD_SCREENSHOTS) await page.screenshot({ path: join(process.env.SWITCHBOARD_SCREENSHOTS, "spoken.png") });
   await studio.click(studio.test("end-call"));
