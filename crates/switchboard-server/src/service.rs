@@ -40,7 +40,7 @@ pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
 pub(crate) use turns::{TurnInfo, Turns};
 pub(crate) use waiting::Resolution;
-pub(crate) use waiting_marks::WaitingConversation;
+pub(crate) use waiting_marks::{Resumption, WaitingConversation};
 
 use self::processes::Renewal;
 use self::start::RunIdentity;

@@ -19,10 +19,13 @@ use super::updates::{TaskUpdates, status};
 use crate::error::ServiceError;
 use crate::records::{NewRecord, RecordKind};
 use crate::runs::RunRecord;
-use crate::service::{Caller, HeadPages, Service};
+use crate::service::{Caller, HeadPages, Resumption, Service};
 
 /// The longest time between storing a task and beginning its run.
 const BEGINNING: Duration = Duration::from_secs(5);
+
+/// The reason of a task that has failed with its process.
+const CUT_OFF: &str = "The process that worked on the task has ended.";
 
 /// The number of tasks that a list reads at once.
 const READ_AT_ONCE: usize = 16;
@@ -132,7 +135,7 @@ impl TaskRecord {
             self.task.status.state = TaskState::Working;
         } else if !self.is_beginning() {
             let mut updates = TaskUpdates::new(self.task.clone());
-            updates.fail("The process that worked on the task has ended.");
+            updates.fail(CUT_OFF);
             self.task = updates.task;
             self.run = None;
             // If it has changed meanwhile, the next one who asks is told.
@@ -202,7 +205,8 @@ impl TaskRecord {
             self.task.status = status(TaskState::Working, None);
             return Ok(());
         }
-        if service.is_under_way_elsewhere(caller, context).await? {
+        let resumption = service.resumption_elsewhere(caller, context).await?;
+        if resumption == Resumption::UnderWay {
             (self.run, self.process) = (None, None);
             self.task.status = status(TaskState::Working, None);
             return Ok(());
@@ -233,6 +237,8 @@ impl TaskRecord {
             let text = "Another message of the conversation came instead of a decision.";
             let message = updates.agent_message(vec![json!({"text": text})]);
             updates.settle(TaskState::Canceled, Some(message), None);
+        } else if waiting.is_empty() && resumption == Resumption::CutOff {
+            updates.fail(CUT_OFF);
         } else if waiting.is_empty() {
             updates.settle(TaskState::Completed, None, None);
         } else {

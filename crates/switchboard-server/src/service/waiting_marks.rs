@@ -42,6 +42,16 @@ struct MarkDetails {
     resumed_by: Option<Arc<str>>,
 }
 
+/// What another process does with the run that a conversation has waited with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resumption {
+    /// No other process has gone on with it, or one has to its end.
+    None,
+    UnderWay,
+    /// The process has ended before the run did.
+    CutOff,
+}
+
 /// A conversation that waits.
 #[derive(Debug)]
 pub(crate) struct WaitingConversation {
@@ -111,27 +121,33 @@ impl Service {
         }
     }
 
-    /// Returns `true` if another process goes on with the run that a conversation has waited with.
-    pub(crate) async fn is_under_way_elsewhere(
+    /// What another process does with the run that a conversation has waited with.
+    pub(crate) async fn resumption_elsewhere(
         &self,
         caller: &Caller,
         id: &str,
-    ) -> Result<bool, ServiceError> {
+    ) -> Result<Resumption, ServiceError> {
         let name = caller.tenant.record_name(KIND, id);
         let mark = ConversationStore::head(&self.0.store, &name).await;
         match mark.map_err(|error| ServiceError::of_store(&error))? {
-            Some(mark) => self.is_resumed_elsewhere(&mark).await,
-            None => Ok(false),
+            Some(mark) => self.resumption_of(&mark).await,
+            None => Ok(Resumption::None),
         }
     }
 
-    async fn is_resumed_elsewhere(&self, mark: &Head) -> Result<bool, ServiceError> {
+    async fn resumption_of(&self, mark: &Head) -> Result<Resumption, ServiceError> {
         let details = mark.details.as_deref().unwrap_or_default();
         let details: MarkDetails = serde_json::from_str(details).unwrap_or_default();
-        match details.resumed_by {
-            Some(process) if process != self.0.process => self.is_process_alive(&process).await,
-            _ => Ok(false),
-        }
+        Ok(match details.resumed_by {
+            Some(process) if process != self.0.process => {
+                if self.is_process_alive(&process).await? {
+                    Resumption::UnderWay
+                } else {
+                    Resumption::CutOff
+                }
+            }
+            _ => Resumption::None,
+        })
     }
 
     /// Removes the mark of a conversation that does not wait any more.
@@ -206,7 +222,7 @@ impl Service {
         let calls = self.waiting_for(caller, id).await?;
         let listed = self.listed(caller, id).await?;
         let (Some(listed), false) = (listed, calls.is_empty()) else {
-            if !self.is_resumed_elsewhere(mark).await? {
+            if self.resumption_of(mark).await? != Resumption::UnderWay {
                 self.unmark_waiting(tenant, id).await;
             }
             return Ok(None);

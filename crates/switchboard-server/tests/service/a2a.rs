@@ -1049,6 +1049,37 @@ async fn a_task_whose_decision_is_carried_out_by_another_process_is_under_way() 
     until(|| async { state(&one.client, &waits).await == "COMPLETED" }).await;
 }
 
+/// Makes all processes look as if their leases were over, as after they were killed.
+async fn end_leases(store: &Conversations) {
+    for head in store.list(None).await.unwrap() {
+        if head.id.starts_with("~process/") {
+            store.delete(&head.id).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_decision_was_cut_off_in_another_process_has_failed() {
+    let store = Conversations::in_memory();
+    let one = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let other = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let waits = send(&one.client, message("refund my bill slowly")).await;
+    let context = waits["contextId"].as_str().unwrap();
+    let path = format!("/api/conversations/{context}");
+    let call = other.client.get(&path).await.ok()["waiting"][0]["call_id"].clone();
+    let body = json!({"decisions": [{"call_id": call, "approve": true}], "stream": true});
+    let decided = with_json(
+        other.client.request("POST", &format!("{path}/decisions")),
+        &body,
+    );
+    let _decided = other.client.open(decided).await;
+    until(|| async {
+        end_leases(&store).await;
+        state(&one.client, &waits).await == "FAILED"
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_task_whose_process_is_gone_has_failed() {
     let store = Conversations::in_memory();
@@ -1056,13 +1087,8 @@ async fn a_task_whose_process_is_gone_has_failed() {
     let other = TestServer::with(|builder| builder.conversations(store.clone())).await;
     let task = begin(&one.client, "slow").await;
     assert_eq!(state(&other.client, &task).await, "WORKING");
-    // As after the lease of a process that was killed.
     until(|| async {
-        for head in store.list(None).await.unwrap() {
-            if head.id.starts_with("~process/") {
-                store.delete(&head.id).await.unwrap();
-            }
-        }
+        end_leases(&store).await;
         state(&other.client, &task).await == "FAILED"
     })
     .await;
