@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// The types that the advice of the library names.
-const TYPES: [&str; 29] = [
+const TYPES: [&str; 30] = [
     "Agent",
     "Budgets",
     "Compaction",
@@ -24,6 +24,7 @@ const TYPES: [&str; 29] = [
     "RealtimeRunner",
     "RealtimeTeam",
     "RedisOptions",
+    "RemoteAgent",
     "Report",
     "ResponsesModel",
     "Run",

@@ -1,8 +1,8 @@
 //! AG-UI 1.0, the protocol between agents and user interfaces, over server-sent events.
 //!
 //! A thread is a conversation, and a run a run. The client's messages are compared with what was given before
-//! ([`history`]), the events of the run are translated ([`output`]), and calls that wait are interrupts
-//! ([`interrupt`]).
+//! ([`history`]), the events of the run are translated ([`output`]), agents inside calls are subagents
+//! ([`subagents`]), and calls that wait are interrupts ([`interrupt`]).
 //!
 //! Requests without a valid key, beyond a limit, to a team that does not exist or that are no `RunAgentInput` get a
 //! status of HTTP. What the thread does not allow is told as `RUN_ERROR`, as the protocol asks.
@@ -12,6 +12,8 @@ mod history;
 mod input;
 mod interrupt;
 mod output;
+mod producer;
+mod subagents;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ use ring::digest;
 use serde_json::Value;
 use switchboard_core::Item;
 
-use self::event::AguiEvent;
+use self::event::Sent;
 use self::history::History;
 pub(crate) use self::history::record_name;
 use self::input::{Message as AguiMessage, RunAgentInput};
@@ -77,12 +79,13 @@ async fn run(
 ) -> Result<Response, ServiceError> {
     let team = service.team(&caller, team)?;
     let key = idempotency_key(&team, &body);
-    let input: RunAgentInput = serde_json::from_value(body).map_err(|error| {
+    let mut input: RunAgentInput = serde_json::from_value(body).map_err(|error| {
         ServiceError::invalid(format!(
             "the body is no RunAgentInput of AG-UI 1.0: {error}"
         ))
     })?;
     input.check()?;
+    input.remove_subagent_messages();
     let agent = match agent {
         Some(agent) => Some(agent),
         None => input.agent()?,
@@ -297,7 +300,7 @@ fn stream_error(mut events: OutputEvents, error: &ServiceError) -> Response {
     Sse::new(stream::iter(sent)).into_response()
 }
 
-fn sse_event(event: &AguiEvent) -> Result<Event, Infallible> {
+fn sse_event(event: &Sent) -> Result<Event, Infallible> {
     let json = serde_json::to_string(event).unwrap_or_default();
     Ok(Event::default().data(json))
 }

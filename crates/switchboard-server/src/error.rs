@@ -36,6 +36,8 @@ pub enum ServiceErrorKind {
     UnsupportedMediaType,
     /// The key has reached one of its limits (429).
     RateLimited,
+    /// The head of the request is larger than allowed (431).
+    HeadTooLarge,
     /// The service failed (500).
     Internal,
     /// The service is full, or is shutting down (503).
@@ -57,6 +59,7 @@ impl ServiceErrorKind {
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::RateLimited => 429,
+            Self::HeadTooLarge => 431,
             Self::Internal => 500,
             Self::Unavailable => 503,
             Self::TimedOut => 504,
@@ -75,6 +78,7 @@ impl ServiceErrorKind {
             Self::TooLarge => "too_large",
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RateLimited => "rate_limited",
+            Self::HeadTooLarge => "head_too_large",
             Self::Internal => "internal",
             Self::Unavailable => "unavailable",
             Self::TimedOut => "timed_out",

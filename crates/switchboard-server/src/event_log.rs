@@ -38,6 +38,8 @@ struct State {
     /// Set once no event follows.
     is_ended: bool,
     is_closed: bool,
+    /// Set once the events were removed: readers are at their end, wherever they were.
+    is_removed: bool,
 }
 
 /// An event with its number in the run.
@@ -66,6 +68,7 @@ impl EventLog {
                 bytes: 0,
                 is_ended: false,
                 is_closed: false,
+                is_removed: false,
             }),
             changed: Notify::new(),
         }
@@ -85,6 +88,9 @@ impl EventLog {
             tracing::info!(event = json, "an event");
         }
         let mut state = self.state();
+        if state.is_removed {
+            return;
+        }
         let id = state.next;
         state.next += 1;
         state.bytes += json.len();
@@ -127,6 +133,17 @@ impl EventLog {
         let mut state = self.state();
         state.is_ended = true;
         state.is_closed = true;
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Removes all events, and ends the readers.
+    pub(crate) fn remove(&self) {
+        let mut state = self.state();
+        state.events = VecDeque::new();
+        state.bytes = 0;
+        state.is_ended = true;
+        state.is_removed = true;
         drop(state);
         self.changed.notify_waiters();
     }
@@ -179,6 +196,9 @@ impl EventReader {
             changed.as_mut().enable();
             {
                 let state = self.log.state();
+                if state.is_removed {
+                    return None;
+                }
                 let first = state.next - state.events.len() as u64;
                 if self.next < first {
                     self.next = first;
@@ -236,6 +256,24 @@ mod tests {
         assert_eq!(read_all(log.read_after(0)).await, ["1", "2", "3"]);
         assert_eq!(read_all(log.read_after(2)).await, ["3"]);
         assert!(read_all(log.read_after(u64::MAX)).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_readers_of_a_log_that_is_removed_are_at_their_end() {
+        let log = Arc::new(EventLog::new(LogLimits {
+            events: 10,
+            bytes: 10_000,
+            is_copied: false,
+        }));
+        log.push(event("a"));
+        log.push(event("b"));
+        let mut reader = log.read_after(0);
+        assert!(matches!(reader.next().await, Some(Read::Event(_))));
+        log.remove();
+        log.push(event("c"));
+        assert!(reader.next().await.is_none());
+        assert!(read_all(log.read_after(0)).await.is_empty());
+        assert!(log.so_far().is_empty() && log.last().is_none());
     }
 
     #[tokio::test]

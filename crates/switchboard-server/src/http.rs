@@ -79,7 +79,13 @@ pub(crate) async fn observe(
     if let Ok(value) = HeaderValue::from_str(&id) {
         request.headers_mut().insert(REQUEST_ID, value);
     }
-    let mut response = next.run(request).await;
+    let mut response = match check_head(&request, service.inner().limits.header_bytes) {
+        Ok(()) => next.run(request).await,
+        Err(error) => {
+            service.inner().metrics.refused(error.kind().as_str());
+            error.into_response()
+        }
+    };
     let (status, time) = (response.status().as_u16(), began.elapsed());
     let counted = if method_is_known(&method) {
         method.as_str()
@@ -123,6 +129,34 @@ pub(crate) async fn observe(
             .or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+/// Refuses heads that are too large, and those that name more than one host: what stands before the service might go by
+/// another of them.
+fn check_head(request: &Request, limit: usize) -> Result<(), ServiceError> {
+    let headers = request.headers();
+    let lines = headers.iter().map(|(name, value)| {
+        // With ": " and the end of the line.
+        name.as_str().len() + value.len() + 4
+    });
+    let target = request.uri().path_and_query();
+    let bytes = lines.sum::<usize>() + target.map_or(0, |target| target.as_str().len());
+    if bytes > limit {
+        let message = format!("the head of the request is larger than {limit} bytes");
+        return Err(ServiceError::new(ServiceErrorKind::HeadTooLarge, message));
+    }
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next().map(HeaderValue::as_bytes);
+    let is_other = match (request.uri().authority(), host) {
+        (Some(authority), Some(host)) => !authority.as_str().as_bytes().eq_ignore_ascii_case(host),
+        _ => false,
+    };
+    if hosts.next().is_some() || is_other {
+        return Err(ServiceError::invalid(
+            "the request names more than one host",
+        ));
+    }
+    Ok(())
 }
 
 fn method_is_known(method: &Method) -> bool {

@@ -89,6 +89,10 @@ pub struct KeyEntry {
     /// Lets the key read the metrics.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub metrics: bool,
+    /// Lets the key change team files and have them read again, where the service has a studio and editable sources. A
+    /// team file can name programs, so such a key can do whatever the server can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edit_teams: bool,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -280,6 +284,7 @@ pub fn make_key(tenant: &str) -> Result<(String, KeyEntry), KeysError> {
         cost_per_day: None,
         teams: None,
         metrics: false,
+        edit_teams: false,
         id: id.clone(),
     };
     Ok((format!("sb_{id}_{secret}"), entry))
@@ -360,6 +365,11 @@ impl Key {
     /// Returns `true` if the key may read the metrics.
     pub(crate) fn allows_metrics(&self) -> bool {
         self.entry.metrics
+    }
+
+    /// Returns `true` if the key may change team files.
+    pub(crate) fn allows_editing(&self) -> bool {
+        self.entry.edit_teams
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {

@@ -81,17 +81,24 @@ pub(crate) async fn open(
     };
     let conversation = service.conversation(caller, &ticket.conversation)?;
     let team = service.with_chosen_context(team, &conversation).await?;
+    let mode = speech_mode(&team)?;
+    let id = random_id("session")?;
+    let recording = match mode {
+        Mode::Voice => service.record_session(caller, &team, &id, &ticket.conversation),
+        Mode::Realtime => None,
+    };
     let request = SpokenRequest {
         agent: ticket.agent.clone(),
         conversation,
         turns: ticket.turns,
         playback: ticket.playback,
         exclusive: service.inner().limits.conversation_wait,
+        recording: recording.as_ref().map(|recording| recording.0.clone()),
     };
-    let mode = speech_mode(&team)?;
     let session = team.open_spoken(request).await?;
     let connection = Connection {
-        id: random_id("session")?,
+        id,
+        recording,
         service: service.clone(),
         team,
         mode,

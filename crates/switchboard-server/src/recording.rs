@@ -359,6 +359,25 @@ impl Tracer for RecordingTracer {
     }
 }
 
+/// The recording of a session, which ends with it, however it ends.
+#[derive(Debug)]
+pub(crate) struct SessionRecording(pub(crate) Arc<Recording>);
+
+impl SessionRecording {
+    /// Ends the recording with what the session has used.
+    pub(crate) fn end(self, status: &'static str, usage: Usage) {
+        self.0.end(status, usage);
+    }
+}
+
+impl Drop for SessionRecording {
+    fn drop(&mut self) {
+        if !self.0.is_ended() {
+            self.0.end("stopped", Usage::default());
+        }
+    }
+}
+
 /// The recordings of the latest runs, of all tenants.
 #[derive(Debug)]
 pub(crate) struct Recordings {

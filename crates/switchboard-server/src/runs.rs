@@ -159,6 +159,11 @@ impl Runs {
         (found.tenant == *tenant).then(|| found.clone())
     }
 
+    /// The run with this identifier, whoever has begun it.
+    pub(crate) fn of_any_tenant(&self, id: &str) -> Option<Arc<RunRecord>> {
+        self.state().by_id.get(id).cloned()
+    }
+
     /// The run that the tenant has begun with this idempotency key.
     pub(crate) fn with_key(&self, tenant: &Tenant, key: &Arc<str>) -> Option<Arc<RunRecord>> {
         let id = self
@@ -204,6 +209,31 @@ impl Runs {
                 state.by_key.remove(&(run.tenant.clone(), key.clone()));
             }
         }
+    }
+
+    /// Forgets the runs of a conversation that have ended, with their events. Returns `true` if there were any.
+    pub(crate) fn forget_conversation(&self, tenant: &Tenant, id: &str) -> bool {
+        let mut forgotten = Vec::new();
+        let mut state = self.state();
+        state.by_id.retain(|_, run| {
+            let is_meant = run.conversation.as_deref() == Some(id)
+                && run.tenant == *tenant
+                && run.end(|_| ()).is_some();
+            if is_meant {
+                forgotten.push(run.clone());
+            }
+            !is_meant
+        });
+        for run in &forgotten {
+            if let Some(key) = &run.idempotency_key {
+                state.by_key.remove(&(tenant.clone(), key.clone()));
+            }
+        }
+        drop(state);
+        for run in &forgotten {
+            run.log.remove();
+        }
+        !forgotten.is_empty()
     }
 
     /// Stops all runs: after their turn, or at once.

@@ -18,6 +18,7 @@
 
 mod builder;
 mod conversations;
+mod processes;
 mod start;
 mod turns;
 mod usage;
@@ -39,11 +40,11 @@ pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
 pub(crate) use turns::{TurnInfo, Turns};
 pub(crate) use waiting::Resolution;
-pub(crate) use waiting_marks::WaitingConversation;
+pub(crate) use waiting_marks::{Resumption, WaitingConversation};
 
-use self::waiting_marks::WaitingMarks;
-
+use self::processes::Renewal;
 use self::start::RunIdentity;
+use self::waiting_marks::WaitingMarks;
 use crate::changes::{Change, Changes};
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
@@ -98,6 +99,7 @@ pub(crate) struct Inner {
     sources: std::sync::Mutex<()>,
     /// The name of this process among those that share a store.
     process: Arc<str>,
+    renewal: tokio::sync::Mutex<Renewal>,
     pub(crate) studio: Option<Studio>,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
@@ -165,6 +167,14 @@ impl Follower {
 impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Follower")
+    }
+}
+
+impl Caller {
+    /// Returns `true` if the client may change team files: with the key's permission, or where there are no keys or
+    /// the token of the studio was sent.
+    pub(crate) fn may_edit_teams(&self) -> bool {
+        self.key.as_ref().is_none_or(|key| key.allows_editing())
     }
 }
 

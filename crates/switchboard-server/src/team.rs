@@ -11,7 +11,7 @@ use switchboard_core::approval::{Interruption, InterruptionKind};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversation;
 use switchboard_core::model::{RequestUsage, Usage};
-use switchboard_core::run::{Exclusive, ModelFilter, RunStatus};
+use switchboard_core::run::{Exclusive, ModelFilter, Price, RunStatus};
 use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StopHandle, StreamEvent};
 use switchboard_core::team::{Finding, Graph};
 use switchboard_core::{
@@ -56,6 +56,8 @@ pub struct ServedTeam {
     source: Option<Arc<dyn TeamSource>>,
     /// The version of the text that it was read from.
     text_version: Option<Arc<str>>,
+    /// The prices of models that its settings have.
+    prices: Vec<(Arc<str>, Price)>,
 }
 
 impl ServedTeam {
@@ -70,7 +72,7 @@ impl ServedTeam {
     }
 
     /// Serves a team with the settings of its runs. The session, and the name of the team where there is none,
-    /// are set by the service.
+    /// are set by the service. The prices of its budgets are those of keys' limits on cost and of recordings too.
     pub fn with_config<C: Send + Sync + 'static>(
         name: impl Into<Arc<str>>,
         team: impl Into<Arc<Team<C>>>,
@@ -79,6 +81,10 @@ impl ServedTeam {
     ) -> Self {
         let team = team.into();
         let start = team.agents().first().map_or("", Agent::name).into();
+        let config: Arc<RunConfig<C>> = config.into();
+        let prices = config.budgets.iter().flat_map(|budgets| &budgets.prices);
+        let prices = prices.map(|(model, price)| (model.clone(), *price));
+        let prices = prices.collect();
         Self {
             name: name.into(),
             description: None,
@@ -88,11 +94,12 @@ impl ServedTeam {
                 start,
                 team,
                 context: context.into(),
-                config: config.into(),
+                config,
             }),
             context: None,
             source: None,
             text_version: None,
+            prices,
         }
     }
 
@@ -124,6 +131,11 @@ impl ServedTeam {
     /// The version of the text that the team was read from.
     pub(crate) fn text_version(&self) -> Option<&str> {
         self.text_version.as_deref()
+    }
+
+    /// The prices of models that the settings of its runs have.
+    pub(crate) fn prices(&self) -> &[(Arc<str>, Price)] {
+        &self.prices
     }
 
     /// The names of the tools that are handoffs, of all agents.

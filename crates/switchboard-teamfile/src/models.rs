@@ -6,7 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use switchboard_core::model::ModelHandle;
 use switchboard_models::{
-    ChatModel, Endpoint, OfflineModel, Providers, RemoteAgent, ResponsesModel,
+    ChatModel, Endpoint, ModelError, OfflineModel, Providers, RemoteAgent, ResponsesModel,
 };
 
 use crate::diagnostics::Problem;
@@ -136,10 +136,14 @@ impl<'a> Models<'a> {
                 endpoint = endpoint.total_timeout(time);
             }
         }
-        let client = endpoint
-            .connect()
-            .map_err(|error| unusable(error.to_string(), "correct the address of the agent"))?;
-        Ok(RemoteAgent::new(&client).into())
+        let wrong =
+            |error: ModelError| unusable(error.to_string(), "correct the address of the agent");
+        let client = endpoint.connect().map_err(wrong)?;
+        let mut agent = RemoteAgent::new(&client);
+        for address in spec.table().into_iter().flat_map(|table| &table.endpoints) {
+            agent = agent.allow_endpoint(address.trim()).map_err(wrong)?;
+        }
+        Ok(agent.into())
     }
 
     /// Sets the key and the headers of an endpoint.

@@ -102,10 +102,10 @@ fn loop_limits(spec: &LoopsSpec, base: LoopLimits) -> LoopLimits {
     }
 }
 
-/// The budgets of runs; `None` if the file has none.
+/// The budgets of runs, with the prices, which services count by as well; `None` if the file has neither.
 pub(crate) fn budgets(team: &ResolvedTeam) -> Option<Budgets> {
     let mut budgets = Budgets::new();
-    let mut has_any = false;
+    let mut has_any = !team.prices.is_empty();
     if let Some(spec) = &team.run.budget {
         budgets = budgets.run(budget(spec));
         has_any = true;

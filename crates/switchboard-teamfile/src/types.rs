@@ -59,7 +59,7 @@ pub(crate) struct TeamSpec {
     /// Models at servers, by the name that agents use.
     #[serde(default)]
     pub(crate) models: IndexMap<String, ModelSpec>,
-    /// The prices of models, by the name that agents use, for budgets of cost.
+    /// The prices of models, by the name that agents use: for budgets of cost, limits of a service's keys, and the studio.
     #[serde(default)]
     pub(crate) prices: IndexMap<String, PriceSpec>,
     /// The programs that tools may start.
@@ -141,6 +141,9 @@ pub(crate) struct RemoteTableSpec {
     /// The maximum duration of an answer.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 86400))]
     pub(crate) timeout_seconds: Option<f64>,
+    /// Other servers at which the card may say that the agent is, such as `https://rpc.travel.example`.
+    #[serde(default)]
+    pub(crate) endpoints: Vec<String>,
 }
 
 impl RemoteSpec {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::conversation::Conversations;
-use switchboard_core::run::Price;
 use switchboard_realtime::model::RealtimeModelSettings;
 use switchboard_realtime::openai::OpenAiRealtimeModel;
 use switchboard_server::{
@@ -144,7 +143,7 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
 
 /// Adds a team under its own name, or that of its file. It can be read again from its file.
 pub(super) async fn with_team(
-    mut builder: ServiceBuilder,
+    builder: ServiceBuilder,
     path: &Path,
     options: &args::TeamOptions,
     is_editable: bool,
@@ -157,9 +156,6 @@ pub(super) async fn with_team(
     };
     let file = TeamFile::read(path)?;
     let team = load(&file, options, &[])?;
-    for (model, price) in prices(&team) {
-        builder = builder.price(model, price);
-    }
     let served = served_team(path, &file, &team);
     let served = with_speech(served, &team, options.base_url.as_deref(), settings).await?;
     let (reopened, options) = (path.to_owned(), options.clone());
@@ -173,16 +169,6 @@ pub(super) async fn with_team(
         source
     };
     Ok((builder.team(source.attach_to(served)), team))
-}
-
-/// The prices of models that a team file has.
-pub(super) fn prices(team: &LoadedTeam) -> Vec<(Arc<str>, Price)> {
-    let config = team.runner().config().clone();
-    let budgets = config.budgets.iter();
-    let prices = budgets.flat_map(|budgets| &budgets.prices);
-    prices
-        .map(|(model, price)| (model.clone(), *price))
-        .collect()
 }
 
 /// A team under its own name, or that of its file.

@@ -58,13 +58,9 @@ async fn carry_out(
 ) -> Result<(), Failure> {
     match command {
         SessionsCommand::List { limit, json } => {
-            let listed = sessions.list(limit.map(Into::into)).await;
-            list(
-                &listed.map_err(conversation_store::failure)?,
-                json,
-                look,
-                out,
-            )?;
+            let mut listed = all_sessions(sessions).await?;
+            listed.truncate(limit.map_or(usize::MAX, Into::into));
+            list(&listed, json, look, out)?;
         }
         SessionsCommand::Show { name, limit, json } => {
             let session = existing(sessions, &name).await?;
@@ -122,8 +118,7 @@ async fn carry_out(
             }
         }
         SessionsCommand::Search { text, limit, json } => {
-            let found = sessions.search(&text, limit.get()).await;
-            let found = found.map_err(conversation_store::failure)?;
+            let found = search(sessions, &text, limit.get()).await?;
             write_found(&found, &text, json, look, out)?;
         }
         SessionsCommand::Fork { name, new, before } => {
@@ -137,6 +132,37 @@ async fn carry_out(
     Ok(())
 }
 
+/// All sessions, the last changed first.
+async fn all_sessions(sessions: &Conversations) -> Result<Vec<Head>, Failure> {
+    let listed = sessions.list(None).await;
+    let mut listed = listed.map_err(conversation_store::failure)?;
+    listed.retain(|head| !is_service_record(&head.id));
+    Ok(listed)
+}
+
+/// Finds entries of sessions, the latest first.
+async fn search(sessions: &Conversations, text: &str, limit: usize) -> Result<Vec<Found>, Failure> {
+    let mut asked = limit;
+    loop {
+        let found = sessions.search(text, asked).await;
+        let mut found = found.map_err(conversation_store::failure)?;
+        let is_all = found.len() < asked;
+        found.retain(|found| !is_service_record(&found.conversation));
+        if is_all || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+        asked = asked.saturating_mul(2);
+    }
+}
+
+/// Returns `true` for what `switchboard serve` keeps in the same store and is no session: responses, tasks, marks. They
+/// are in folders that begin with `~`.
+fn is_service_record(name: &str) -> bool {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    folder.split('/').any(|part| part.starts_with('~'))
+}
+
 /// The session of a name that the user typed.
 async fn existing(sessions: &Conversations, name: &str) -> Result<Conversation, Failure> {
     let session = sessions.get(name);
@@ -144,8 +170,7 @@ async fn existing(sessions: &Conversations, name: &str) -> Result<Conversation, 
     if head.is_some() {
         return Ok(session);
     }
-    let listed = sessions.list(None).await;
-    let listed = listed.map_err(conversation_store::failure)?;
+    let listed = all_sessions(sessions).await?;
     let help = match closest(name, listed.iter().map(|head| &*head.id)) {
         Some(near) => format!("did you mean \"{}\"?", one_line(near)),
         None => "`switchboard sessions list` lists them; --store names another store".to_owned(),

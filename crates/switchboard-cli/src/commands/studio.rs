@@ -1,7 +1,8 @@
 //! `switchboard studio`: a page to talk to a team and to see what happens in it.
 
+mod browser;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use switchboard_server::{
@@ -10,8 +11,8 @@ use switchboard_server::{
 use switchboard_teamfile::TeamFile;
 
 use super::serve::{
-    LOOPBACK, ServeSignal, ServeSignals, conversations, failed, not_bound, prices, problems,
-    served_team, start_log, unusable, with_team,
+    LOOPBACK, ServeSignal, ServeSignals, conversations, failed, not_bound, problems, served_team,
+    start_log, unusable, with_team,
 };
 use crate::args;
 use crate::embedded_teams;
@@ -74,9 +75,7 @@ async fn serve(args: &args::Studio, look: Look) -> Result<Exit, Failure> {
         "此地址仅供您使用：其中的令牌可以与团队对话并修改团队文件。按 Ctrl-C 结束。",
     );
     eprintln!("{hint}");
-    if !args.no_open {
-        open_browser(&address);
-    }
+    let _opened = (!args.no_open).then(|| browser::open(&address));
     while let ServeSignal::Reload = signals.next().await {
         service.reload_teams();
     }
@@ -86,7 +85,7 @@ async fn serve(args: &args::Studio, look: Look) -> Result<Exit, Failure> {
 
 /// Adds the team of `switchboard demo`.
 fn with_demo(
-    mut builder: ServiceBuilder,
+    builder: ServiceBuilder,
     args: &args::Studio,
     look: Look,
 ) -> Result<ServiceBuilder, Failure> {
@@ -95,9 +94,6 @@ fn with_demo(
     options.model.get_or_insert_with(|| "offline".to_owned());
     let file = TeamFile::from_embedded(files)?;
     let team = LoadedTeam::load(&file, &options, &[])?;
-    for (model, price) in prices(&team) {
-        builder = builder.price(model, price);
-    }
     let served = served_team(Path::new("demo"), &file, &team);
     let source = TeamFileSource::embedded(files, move |file| {
         let team = LoadedTeam::load(file, &options, &[]).map_err(|failure| problems(&failure))?;
@@ -130,26 +126,4 @@ fn usable_options(
     );
     eprintln!("{hint}");
     Ok(options)
-}
-
-/// Opens the browser of the system. Where there is none, the address was printed.
-fn open_browser(address: &str) {
-    let mut command = if cfg!(target_os = "macos") {
-        Command::new("open")
-    } else if cfg!(windows) {
-        let mut command = Command::new("rundll32");
-        command.arg("url.dll,FileProtocolHandler");
-        command
-    } else {
-        Command::new("xdg-open")
-    };
-    let command = command
-        .arg(address)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    if let Ok(mut child) = command.spawn() {
-        // It ends once the browser has the address.
-        std::thread::spawn(move || child.wait());
-    }
 }

@@ -105,6 +105,25 @@ fn a_team_file_is_served_and_the_server_ends_when_it_is_asked_to() {
 }
 
 #[test]
+fn what_a_server_keeps_beside_conversations_is_no_session() {
+    let folder = Folder::new();
+    let served = Served::start(folder.command(&["serve", "team.toml", "--port", "0"]));
+    let body = r#"{"model": "team", "input": "I was charged twice", "conversation": "tuesday"}"#;
+    let (status, answer) = served.request("POST", "/v1/responses", "none", body);
+    assert_eq!(status, 200, "{answer}");
+    drop(served);
+    let listed = folder.run(&["sessions", "list"]).stdout;
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    assert!(listed.starts_with("tuesday "), "{listed}");
+    // The response has the words as well.
+    for limit in ["1", "50"] {
+        let found = folder.run(&["sessions", "search", "reversed", "--json", "-n", limit]);
+        assert_eq!(found.stdout.lines().count(), 1, "{found:?}");
+        assert!(!found.stdout.contains("~response"), "{found:?}");
+    }
+}
+
+#[test]
 #[cfg(unix)]
 fn keys_are_made_asked_for_and_read_again() {
     let folder = Folder::new();
@@ -157,6 +176,71 @@ fn settings_come_from_a_file_the_environment_and_the_command_line() {
     let (status, body) = served.request("POST", "/v1/chat/completions", "none", QUESTION);
     assert_eq!(status, 413);
     assert!(body.contains("20 bytes"), "{body}");
+}
+
+#[test]
+#[cfg(unix)]
+fn the_log_has_request_ids_and_no_content_unless_it_is_asked_for() {
+    const SECRET: &str = "I was charged twice for the green umbrella";
+    let folder = Folder::new();
+    for (log_content, has_content) in [("false", false), ("true", true)] {
+        let setting = format!("log_content={log_content}");
+        let mut command = folder.command(&[
+            "serve",
+            "team.toml",
+            "--port",
+            "0",
+            "--store",
+            "memory:",
+            "--set",
+            "log=json",
+            "--set",
+            &setting,
+        ]);
+        let path = folder.path("serve.log");
+        let log = std::fs::File::create(&path).unwrap();
+        let mut child = command.stderr(log).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line.trim().strip_prefix("listening on http://").unwrap();
+        let mut served = Served {
+            child,
+            address: address.to_owned(),
+        };
+        let body = format!(r#"{{"input": "{SECRET}"}}"#);
+        let key = "none\r\nX-Request-Id: request-of-the-client";
+        let path_of_messages = "/api/conversations/umbrella-talk/messages";
+        let (status, run) = served.request("POST", path_of_messages, key, &body);
+        assert_eq!(status, 200, "{run}");
+        let run: Value = serde_json::from_str(&run).unwrap();
+        served.signal("-TERM");
+        served.child.wait().unwrap();
+        let log = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = log
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let find = |message: &str| {
+            let line = lines
+                .iter()
+                .find(|line| line["fields"]["message"] == message);
+            &line.unwrap_or_else(|| panic!("{message}: {log}"))["fields"]
+        };
+        let (begun, answered) = (find("a run begins"), find("a request was answered"));
+        assert_eq!(begun["request"], "request-of-the-client");
+        assert_eq!(begun["run"], run["id"]);
+        assert_eq!(answered["request"], "request-of-the-client");
+        assert_eq!(
+            (&answered["method"], &answered["status"]),
+            (&"POST".into(), &200.into())
+        );
+        assert_eq!(find("a run has ended")["run"], run["id"]);
+        assert_eq!(log.contains("umbrella"), has_content, "{log}");
+        // Neither the words of the team.
+        assert_eq!(log.contains("A second charge"), has_content, "{log}");
+    }
 }
 
 #[test]
@@ -442,4 +526,103 @@ fn a_signal_makes_a_server_read_its_teams_again() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     panic!("the team was not read again");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_browser_is_given_a_file_for_this_user_alone_and_not_the_token() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("bin")).unwrap();
+    folder.write(
+        "bin/xdg-open",
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$OPENED.part\"; mv \"$OPENED.part\" \"$OPENED\"\n",
+    );
+    let script = folder.path("bin/xdg-open");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(&script, folder.path("bin/open")).unwrap();
+    let opened = folder.path("opened.txt");
+    let mut command = folder.command(&["studio", "team.toml", "--store", "memory:"]);
+    command.env(
+        "PATH",
+        format!("{}:/usr/bin:/bin", folder.path("bin").display()),
+    );
+    command
+        .env("OPENED", &opened)
+        .env("TMPDIR", folder.path(""));
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line.trim().to_owned();
+    let (host, token) = address.split_once("/#token=").unwrap();
+    let address_of_server = host.strip_prefix("http://").unwrap().to_owned();
+    let mut served = Served {
+        child,
+        address: address_of_server,
+    };
+    for _ in 0..200 {
+        if opened.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let arguments = std::fs::read_to_string(&opened).unwrap();
+    assert!(!arguments.contains(token), "{arguments}");
+    let file = std::path::Path::new(arguments.trim());
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(file), 0o600);
+    assert_eq!(mode(file.parent().unwrap()), 0o700);
+    let page = std::fs::read_to_string(file).unwrap();
+    assert!(page.contains(&format!("url={address}\"")), "{page}");
+    // Nothing is left when the studio ends.
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    assert!(!file.parent().unwrap().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_makes_a_server_read_the_prices_of_its_teams_again() {
+    let folder = Folder::new();
+    let text = folder.read("team.toml");
+    let with_price =
+        |input: u32| format!("{text}\n[prices]\noffline = {{ input = {input}.0, output = 0.0 }}\n");
+    folder.write("team.toml", &with_price(1));
+    let served = Served::start(folder.command(&[
+        "serve",
+        "team.toml",
+        "--port",
+        "0",
+        "--store",
+        "memory:",
+        "--set",
+        "record=true",
+    ]));
+    let cost = || {
+        let body = r#"{"input": "I was charged twice"}"#;
+        let (status, run) = served.request("POST", "/api/conversations/c/messages", "", body);
+        assert_eq!(status, 200, "{run}");
+        let run: Value = serde_json::from_str(&run).unwrap();
+        let path = format!("/api/runs/{}/recording", run["id"].as_str().unwrap());
+        let (_, recording) = served.request("GET", &path, "", "");
+        let recording: Value = serde_json::from_str(&recording).unwrap();
+        let cost = recording["recording"]["cost"].as_f64().unwrap();
+        let (_, deleted) = served.request("DELETE", "/api/conversations/c", "", "");
+        assert!(!deleted.contains("error"), "{deleted}");
+        cost
+    };
+    let first = cost();
+    assert!(first > 0.0);
+    folder.write("team.toml", &with_price(1000));
+    served.signal("-HUP");
+    for _ in 0..200 {
+        if (cost() / first - 1000.0).abs() < 1.0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the prices were not read again: {first}, {}", cost());
 }

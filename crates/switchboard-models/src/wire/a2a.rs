@@ -59,7 +59,7 @@ const MAX_HANDED_BACK: usize = 1024;
 /// it is handed over again, it is sent. An agent without handoffs keeps the conversation.
 ///
 /// Nothing is sent a second time unless the server has not taken it. Redirects are not followed, and a card that names
-/// another server is refused if there is a key.
+/// another server than its own is refused, unless [`RemoteAgent::allow_endpoint`] has allowed that one.
 #[derive(Clone)]
 pub struct RemoteAgent(Arc<Inner>);
 
@@ -78,6 +78,19 @@ impl RemoteAgent {
             card: CardCache::new(client),
             handed_back: Mutex::default(),
         }))
+    }
+
+    /// Lets the card name an interface at the server of this address, such as `https://rpc.travel.example`; the key
+    /// goes there as well. Without it, the interface must be at the server that the card is from.
+    ///
+    /// # Errors
+    /// If this is no address of a server.
+    pub fn allow_endpoint(self, address: &str) -> Result<Self, ModelError> {
+        Ok(Self(Arc::new(Inner {
+            client: self.0.client.clone(),
+            card: self.0.card.allowing(address)?,
+            handed_back: Mutex::default(),
+        })))
     }
 
     /// Fetches the remote agent's card. It is kept for as long as the server says, or five minutes.

@@ -33,6 +33,10 @@ const MAX_PAGE: usize = 100;
 /// The pause between looking at a task that waits.
 const WAIT_PAUSE: Duration = Duration::from_secs(1);
 
+/// The longest time in which another process cancels a task, and the pause between looking.
+const CANCEL_TIME: Duration = Duration::from_secs(20);
+const CANCEL_PAUSE: Duration = Duration::from_millis(200);
+
 /// The operations, by their names in JSON-RPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -202,9 +206,11 @@ impl Agent {
             },
             team: self.team.name().to_owned(),
             run: Some(run_id.to_string()),
+            process: Some(service.process().to_string()),
             waiting: Vec::new(),
             next: 0,
         };
+        service.announce_process().await?;
         record.save(service, caller, Expected::New).await?;
         let message = Message {
             team: self.team.clone(),
@@ -255,7 +261,9 @@ impl Agent {
         task.history.push(message.for_history(&context, id));
         task.status = status(TaskState::Working, None);
         resumed.run = Some(run_id.to_string());
+        resumed.process = Some(service.process().to_string());
         resumed.waiting = Vec::new();
+        service.announce_process().await?;
         if !resumed
             .save(service, caller, Expected::At(revision))
             .await?
@@ -327,11 +335,7 @@ impl Agent {
             with_artifacts: true,
         };
         let (record, _) = self.load(&parameters.id).await?;
-        let task = match record.running(&self.service, &self.caller) {
-            Some(run) if record.task.status.state.is_running() => live_task(&record, &run).task,
-            _ => record.task,
-        };
-        Ok(task.show(shown))
+        Ok(record.now(&self.service, &self.caller).show(shown))
     }
 
     async fn list(&self, parameters: ListParameters) -> Result<Value, A2aError> {
@@ -374,8 +378,8 @@ impl Agent {
         let page = record::list(&self.service, &self.caller, query).await?;
         let tasks: Vec<Value> = page
             .tasks
-            .iter()
-            .map(|record| record.task.show(shown))
+            .into_iter()
+            .map(|record| record.now(&self.service, &self.caller).show(shown))
             .collect();
         Ok(json!({
             "tasks": tasks, "nextPageToken": page.next, "pageSize": limit,
@@ -405,6 +409,12 @@ impl Agent {
             }
             return Ok(record.task.show(all));
         }
+        if record.task.status.state.is_running() {
+            return self
+                .cancel_elsewhere(&record)
+                .await
+                .map(|task| task.show(all));
+        }
         // Somebody may have decided meanwhile.
         let context = record.task.context_id.clone();
         let mut updates = TaskUpdates::new(record.task.clone());
@@ -424,6 +434,31 @@ impl Agent {
         }
         service.end_wait(caller, &context).await?;
         Ok(cancelled.task.show(all))
+    }
+
+    /// Asks the process that has a task to cancel it, and waits until it has.
+    async fn cancel_elsewhere(&self, record: &TaskRecord) -> Result<Task, A2aError> {
+        let (Some(process), Some(run)) = (&record.process, &record.run) else {
+            // Its run is a decision through the API of another process.
+            let message = "another process works on the task; cancel its run there, or try again";
+            return Err(A2aError::unsupported(message));
+        };
+        self.service.ask_to_cancel(process, run).await?;
+        let deadline = tokio::time::Instant::now() + CANCEL_TIME;
+        while tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(CANCEL_PAUSE).await;
+            let (record, _) = self.load(&record.task.id).await?;
+            match record.task.status.state {
+                TaskState::Canceled => return Ok(record.task),
+                state if state.is_terminal() => {
+                    let message = "the task has ended";
+                    return Err(A2aError::new(A2aErrorKind::TaskNotCancelable, message));
+                }
+                _ => {}
+            }
+        }
+        let message = "the process that works on the task did not cancel it in time; try again";
+        Err(A2aError::unsupported(message))
     }
 
     async fn subscribe(
@@ -474,10 +509,14 @@ impl Agent {
                     None if !record.task.status.state.is_running() => {
                         return only_task(record.task);
                     }
-                    // Its run is about to begin.
-                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                    None if record.is_of(&self.service) => {
+                        // Its run is about to begin.
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                        continue;
+                    }
+                    // Another process works on it.
+                    None => {}
                 }
-                continue;
             }
             if self.service.is_draining() || !self.service.is_key_valid(&self.caller) {
                 return stream::empty().boxed();

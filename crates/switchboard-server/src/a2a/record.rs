@@ -1,23 +1,34 @@
 //! Stored tasks.
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use switchboard_core::approval::Interruption;
-use switchboard_core::conversation::{EntryContent, Expected, Revision, from_millis, to_millis};
+use switchboard_core::conversation::{
+    EntryContent, Expected, Head, Revision, from_millis, to_millis,
+};
 
 use super::error::A2aError;
+use super::follow::live_task;
 use super::parameters::parse_time;
 use super::types::{Task, TaskState};
 use super::updates::{TaskUpdates, status};
 use crate::error::ServiceError;
 use crate::records::{NewRecord, RecordKind};
 use crate::runs::RunRecord;
-use crate::service::{Caller, HeadPages, Service};
+use crate::service::{Caller, HeadPages, Resumption, Service};
 
 /// The longest time between storing a task and beginning its run.
 const BEGINNING: Duration = Duration::from_secs(5);
+
+/// The reason of a task that has failed with its process.
+const CUT_OFF: &str = "The process that worked on the task has ended.";
+
+/// The number of tasks that a list reads at once.
+const READ_AT_ONCE: usize = 16;
 
 /// A stored task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,6 +38,9 @@ pub(super) struct TaskRecord {
     pub(super) team: String,
     /// The run that is under way.
     pub(super) run: Option<String>,
+    /// The process that has the run.
+    #[serde(default)]
+    pub(super) process: Option<String>,
     /// The identifiers of the calls that the task waits for, and the names of people.
     #[serde(default)]
     pub(super) waiting: Vec<String>,
@@ -93,18 +107,49 @@ impl TaskRecord {
         let loaded = service.load_record(caller, RecordKind::Task, id).await?;
         let found = loaded.filter(|(record, _): &(Self, _)| record.team == team);
         let (mut record, revision) = found.ok_or_else(A2aError::no_task)?;
-        if record.task.status.state == TaskState::InputRequired {
-            record.look_at_conversation(service, caller).await?;
-        }
-        if record.task.status.state.is_running()
-            && record.running(service, caller).is_none()
-            && !record.is_beginning()
-        {
-            let mut updates = TaskUpdates::new(record.task);
-            updates.fail("The service was restarted meanwhile.");
-            record.task = updates.task;
-        }
+        record.bring_up_to_date(service, caller, revision).await?;
         Ok((record, revision))
+    }
+
+    /// Looks at what has become of a task that has not ended: its conversation may have gone on without it, and the
+    /// process that has its run may have been killed.
+    async fn bring_up_to_date(
+        &mut self,
+        service: &Service,
+        caller: &Caller,
+        revision: Revision,
+    ) -> Result<(), ServiceError> {
+        let state = self.task.status.state;
+        if state == TaskState::InputRequired {
+            self.look_at_conversation(service, caller).await?;
+        }
+        if !state.is_running() || self.running(service, caller).is_some() {
+            return Ok(());
+        }
+        let is_elsewhere = match &self.process {
+            Some(process) if !self.is_of(service) => service.is_process_alive(process).await?,
+            _ => false,
+        };
+        if is_elsewhere {
+            // It was stored before its run began.
+            self.task.status.state = TaskState::Working;
+        } else if !self.is_beginning() {
+            let mut updates = TaskUpdates::new(self.task.clone());
+            updates.fail(CUT_OFF);
+            self.task = updates.task;
+            self.run = None;
+            // If it has changed meanwhile, the next one who asks is told.
+            let _ = self.save(service, caller, Expected::At(revision)).await?;
+        }
+        Ok(())
+    }
+
+    /// The task as it is at this moment, with what has come of a run of this process so far.
+    pub(super) fn now(self, service: &Service, caller: &Caller) -> Task {
+        match self.running(service, caller) {
+            Some(run) if self.task.status.state.is_running() => live_task(&self, &run).task,
+            _ => self.task,
+        }
     }
 
     /// Returns `true` if the run of the task may not have begun yet: the task is stored first.
@@ -112,6 +157,11 @@ impl TaskRecord {
         let changed = parse_time(&self.task.status.timestamp);
         let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
         age.is_some_and(|age| age < BEGINNING)
+    }
+
+    /// Returns `true` if this process has the run of the task.
+    pub(super) fn is_of(&self, service: &Service) -> bool {
+        self.process.as_deref() == Some(&**service.process())
     }
 
     /// The run that is under way.
@@ -151,6 +201,13 @@ impl TaskRecord {
         };
         if let Some(run) = runs.iter().find(is_own) {
             self.run = Some(run.id.to_string());
+            self.process = Some(service.process().to_string());
+            self.task.status = status(TaskState::Working, None);
+            return Ok(());
+        }
+        let resumption = service.resumption_elsewhere(caller, context).await?;
+        if resumption == Resumption::UnderWay {
+            (self.run, self.process) = (None, None);
             self.task.status = status(TaskState::Working, None);
             return Ok(());
         }
@@ -180,6 +237,8 @@ impl TaskRecord {
             let text = "Another message of the conversation came instead of a decision.";
             let message = updates.agent_message(vec![json!({"text": text})]);
             updates.settle(TaskState::Canceled, Some(message), None);
+        } else if waiting.is_empty() && resumption == Resumption::CutOff {
+            updates.fail(CUT_OFF);
         } else if waiting.is_empty() {
             updates.settle(TaskState::Completed, None, None);
         } else {
@@ -213,6 +272,7 @@ pub(super) async fn list(
             Some(parsed.ok_or_else(invalid)?)
         }
     };
+    let mut open = open_tasks(service, caller, &query).await?;
     let folder = caller.tenant.record_folder(RecordKind::Task.as_str());
     let mut pages = HeadPages::new(folder, query.limit, None);
     let mut total = 0;
@@ -228,16 +288,11 @@ pub(super) async fn list(
             let Some(id) = caller.tenant.record_id(RecordKind::Task.as_str(), &head.id) else {
                 continue;
             };
-            let details = head.details.as_deref().unwrap_or_default();
-            let Ok(summary) = serde_json::from_str::<Summary>(details) else {
+            let Some(stored) = query.stored_state(&head) else {
                 continue;
             };
-            let is_wanted = summary.team == query.team
-                && query
-                    .context
-                    .is_none_or(|context| summary.context == context)
-                && query.state.is_none_or(|state| summary.state == state);
-            if !is_wanted {
+            let state = open.get(id).map_or(stored, |open| open.task.status.state);
+            if query.state.is_some_and(|wanted| wanted != state) {
                 continue;
             }
             total += 1;
@@ -262,9 +317,68 @@ pub(super) async fn list(
     };
     let mut tasks = Vec::new();
     for (id, _) in &found {
+        if let Some(task) = open.remove(id) {
+            tasks.push(task);
+            continue;
+        }
         // One that was deleted meanwhile is left out.
         let loaded = service.load_record::<TaskRecord>(caller, RecordKind::Task, id);
         tasks.extend(loaded.await?.map(|(record, _)| record));
     }
     Ok(TaskPage { tasks, next, total })
+}
+
+/// The tasks of a query that have not ended by what is stored, as they are now.
+async fn open_tasks(
+    service: &Service,
+    caller: &Caller,
+    query: &TaskQuery<'_>,
+) -> Result<HashMap<String, TaskRecord>, A2aError> {
+    let folder = caller.tenant.record_folder(RecordKind::Task.as_str());
+    let mut pages = HeadPages::new(folder, query.limit, None);
+    let mut ids = Vec::new();
+    while let Some(heads) = pages.next(service).await? {
+        let open = heads.iter().filter(|head| {
+            let state = query.stored_state(head);
+            state.is_some_and(|state| !state.is_terminal())
+        });
+        let open = open.filter_map(|head| {
+            let id = caller
+                .tenant
+                .record_id(RecordKind::Task.as_str(), &head.id)?;
+            Some(id.to_owned())
+        });
+        ids.extend(open);
+    }
+    let tasks = ids.into_iter().map(|id| async move {
+        let loaded = service.load_record::<TaskRecord>(caller, RecordKind::Task, &id);
+        let Some((mut record, revision)) = loaded.await? else {
+            // It was deleted meanwhile.
+            return Ok(None);
+        };
+        let updated = record.bring_up_to_date(service, caller, revision).await;
+        if let Err(error) = updated {
+            // A conversation that cannot be read must not hide the other tasks.
+            tracing::warn!(%error, task = id, "a task could not be brought up to date");
+        }
+        if record.task.status.state.is_running() {
+            record.task.status.state = TaskState::Working;
+        }
+        Ok::<_, ServiceError>(Some((id, record)))
+    });
+    let tasks = stream::iter(tasks).buffered(READ_AT_ONCE);
+    let tasks: Vec<Option<(String, TaskRecord)>> = tasks.try_collect().await?;
+    Ok(tasks.into_iter().flatten().collect())
+}
+
+impl TaskQuery<'_> {
+    /// The stored state of a task, if it is one of the team and the context.
+    fn stored_state(&self, head: &Head) -> Option<TaskState> {
+        let summary: Summary = serde_json::from_str(head.details.as_deref()?).ok()?;
+        let is_wanted = summary.team == self.team
+            && self
+                .context
+                .is_none_or(|context| summary.context == context);
+        is_wanted.then_some(summary.state)
+    }
 }

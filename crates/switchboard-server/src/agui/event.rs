@@ -9,6 +9,33 @@ use switchboard_core::model::Usage;
 /// The version of the protocol that the service speaks.
 pub(super) const PROTOCOL_VERSION: &str = "1.0";
 
+/// An event as it is sent, with the subagent that it is of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sent {
+    #[serde(flatten)]
+    event: AguiEvent,
+    /// Left out for events of the run itself, and for those that are about a subagent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagent_run_id: Option<Arc<str>>,
+}
+
+impl Sent {
+    pub(super) const fn of_run(event: AguiEvent) -> Self {
+        Self {
+            event,
+            subagent_run_id: None,
+        }
+    }
+
+    pub(super) fn of_subagent(id: &Arc<str>, event: AguiEvent) -> Self {
+        Self {
+            event,
+            subagent_run_id: Some(id.clone()),
+        }
+    }
+}
+
 /// An event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(
@@ -95,6 +122,42 @@ pub(super) enum AguiEvent {
     Custom {
         name: &'static str,
         value: Value,
+    },
+    SubagentStarted {
+        subagent_run_id: Arc<str>,
+        /// The agent that it begins with.
+        name: Arc<str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_subagent_run_id: Option<Arc<str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<Arc<str>>,
+    },
+    SubagentFinished {
+        subagent_run_id: Arc<str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+        outcome: SubagentOutcome,
+    },
+    SubagentError {
+        subagent_run_id: Arc<str>,
+        message: String,
+        code: String,
+    },
+}
+
+/// The outcome of a subagent that has not failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub(super) enum SubagentOutcome {
+    Success {},
+    /// It waits for something to be decided, and goes on in a later run.
+    Suspended {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        interrupt_ids: Vec<Arc<str>>,
     },
 }
 

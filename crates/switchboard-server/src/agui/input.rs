@@ -52,6 +52,9 @@ pub(super) struct Message {
     tool_call_id: Option<Arc<str>>,
     #[serde(default)]
     error: Option<String>,
+    /// The subagent that has made the message.
+    #[serde(default)]
+    subagent_run_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -122,6 +125,13 @@ impl RunAgentInput {
             ));
         }
         Ok(())
+    }
+
+    /// Removes the messages of subagents, which a client has in its list with the others: they are no part of the
+    /// conversation, and the call that they ran in has its result.
+    pub(super) fn remove_subagent_messages(&mut self) {
+        self.messages
+            .retain(|message| message.subagent_run_id.is_none());
     }
 
     /// The agent that a new conversation begins with, if the client names one.

@@ -1,23 +1,21 @@
 //! The events of AG-UI, made from the events of a run.
 //!
-//! Each agent is a step, from when it gets the conversation to when it hands it on. Whatever is open when the run ends
-//! (a message, a call, a step) is closed before the last event.
+//! Each agent is a step, from when it gets the conversation to when it hands it on. Agents that a tool asks, and those
+//! that answer side by side, are subagents. Whatever is open when the run ends (a message, a call, a step, a subagent)
+//! is closed before the last event.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use switchboard_core::Item;
+use serde_json::Value;
 use switchboard_core::approval::Interruption;
 use switchboard_core::model::Usage;
-use switchboard_core::stream::{EventKind, ItemEvent, StreamEvent};
+use switchboard_core::stream::{EventKind, StreamEvent};
 
-use super::event::{AguiEvent, Outcome, PROTOCOL_VERSION, TokenUsage};
+use super::event::{AguiEvent, Outcome, PROTOCOL_VERSION, Sent, TokenUsage};
 use super::interrupt::describe_interrupt;
+use super::producer::Producer;
+use super::subagents::{End, Subagents};
 use crate::team::ServedTeam;
-
-/// The result of a call whose response was cut off, so that no call of a client's list stays without one.
-const CUT_OFF: &str = "The call was not made: the model's response was cut off.";
 
 /// The identifiers of a run, as the client has chosen them.
 #[derive(Debug, Clone)]
@@ -31,62 +29,33 @@ pub(super) struct RunNames {
 pub(super) struct OutputEvents {
     team: ServedTeam,
     names: RunNames,
-    /// The start of identifiers of messages.
-    message_prefix: String,
-    messages: u64,
-    step: Option<Arc<str>>,
-    text: Option<OpenText>,
-    reasoning: Option<Arc<str>>,
-    calls: Vec<OpenCall>,
-    /// The calls that were told, and those whose results were.
-    told: HashSet<Arc<str>>,
-    answered: HashSet<Arc<str>>,
-    last_text: String,
+    producer: Producer,
+    subagents: Subagents,
     is_ended: bool,
-}
-
-/// A message whose text is being streamed.
-struct OpenText {
-    /// The model's identifier of the message.
-    model_id: Arc<str>,
-    id: Arc<str>,
-    text: String,
-}
-
-/// A call whose arguments are being streamed.
-struct OpenCall {
-    id: Arc<str>,
-    arguments: String,
 }
 
 impl OutputEvents {
     /// `key` is the service's identifier of the run, which no other run has.
     pub(super) fn new(team: ServedTeam, names: RunNames, key: &str) -> Self {
         let key = key.split_once('_').map_or(key, |(_, key)| key);
+        let message_prefix: String = key.chars().take(16).collect();
         Self {
             team,
             names,
-            message_prefix: key.chars().take(16).collect(),
-            messages: 0,
-            step: None,
-            text: None,
-            reasoning: None,
-            calls: Vec::new(),
-            told: HashSet::new(),
-            answered: HashSet::new(),
-            last_text: String::new(),
+            producer: Producer::new(message_prefix.clone()),
+            subagents: Subagents::new(message_prefix),
             is_ended: false,
         }
     }
 
     /// The first event.
-    pub(super) fn begin(&self) -> AguiEvent {
-        AguiEvent::RunStarted {
+    pub(super) fn begin(&self) -> Sent {
+        Sent::of_run(AguiEvent::RunStarted {
             thread_id: self.names.thread.clone(),
             run_id: self.names.run.clone(),
             parent_run_id: self.names.parent.clone(),
             protocol_version: PROTOCOL_VERSION,
-        }
+        })
     }
 
     /// Returns `true` once the last event was made.
@@ -95,68 +64,18 @@ impl OutputEvents {
     }
 
     /// Translates an event of the run.
-    pub(super) fn translate(&mut self, event: &StreamEvent) -> Vec<AguiEvent> {
-        let mut events = Vec::new();
+    pub(super) fn translate(&mut self, event: &StreamEvent) -> Vec<Sent> {
+        let mut sent = Vec::new();
         if self.is_ended {
-            return events;
+            return sent;
         }
+        let mut events = Vec::new();
         match &event.kind {
-            EventKind::AgentUpdated { .. } => self.enter(&event.agent, &mut events),
-            EventKind::TextDelta { item, text, .. } => {
-                self.close_reasoning(&mut events);
-                self.enter(&event.agent, &mut events);
-                self.open_text(item, &event.agent, &mut events);
-                self.add_text(text, &mut events);
-            }
-            EventKind::ReasoningDelta { text, .. } => {
-                self.enter(&event.agent, &mut events);
-                self.add_reasoning(text, &mut events);
-            }
-            EventKind::ArgumentsDelta {
-                call_id,
-                tool,
-                text,
-                ..
-            } if !call_id.is_empty() => {
-                self.close_reasoning(&mut events);
-                self.enter(&event.agent, &mut events);
-                self.add_arguments(call_id, tool, text, &mut events);
-            }
-            // The next attempt writes everything again.
-            EventKind::ModelRetry { .. } => self.cut_off(&mut events),
-            EventKind::Item {
-                name, text, item, ..
-            } => self.take_item(
-                *name,
-                text.as_deref().unwrap_or_default(),
-                item.item(),
-                &event.agent,
-                &mut events,
-            ),
-            EventKind::ToolEnded {
-                call_id, output, ..
-            } => {
-                let output = match output {
-                    Value::String(text) => text.clone(),
-                    output => output.to_string(),
-                };
-                self.add_result(call_id, output, &mut events);
-            }
-            EventKind::ToolProgress {
-                call_id,
-                tool,
-                progress,
-                ..
-            } => {
-                let value = json!({"call_id": &**call_id, "tool": &**tool, "progress": progress});
-                events.push(custom("switchboard.tool_progress", value));
-            }
-            EventKind::Handoff(handoff) => {
-                let value = serde_json::to_value(handoff).unwrap_or_default();
-                events.push(custom("switchboard.handoff", value));
-            }
+            EventKind::Inner { .. } => self.subagents.translate(event, &mut sent),
             EventKind::RunFinished { output, usage, .. } => {
-                self.add_final_output(output, &event.agent, &mut events);
+                self.producer
+                    .add_final_output(output, &event.agent, &mut events);
+                self.subagents.end_all(&End::Unfinished, &mut sent);
                 let outcome = Outcome::Success {
                     pending_tool_call_ids: Vec::new(),
                 };
@@ -166,9 +85,13 @@ impl OutputEvents {
                 interruptions,
                 usage,
                 ..
-            } => self.interrupt(interruptions, usage, &mut events),
+            } => {
+                self.subagents.end_all(&End::Suspended(&[]), &mut sent);
+                self.interrupt(interruptions, usage, &mut events);
+            }
             EventKind::RunStopped { usage, .. } => {
-                self.cut_off(&mut events);
+                self.subagents.end_all(&End::Stopped, &mut sent);
+                self.producer.cut_off(&mut events);
                 self.finish(Outcome::Cancelled {}, None, usage, &mut events);
             }
             EventKind::RunFailed {
@@ -177,275 +100,45 @@ impl OutputEvents {
                 usage,
                 ..
             } => {
+                self.subagents.end_all(&End::Unfinished, &mut sent);
                 let code = serde_json::to_value(error).unwrap_or_default();
                 let code = code.as_str().unwrap_or("internal");
                 self.end_with_error(message, code, usage, &mut events);
             }
-            _ => {}
+            kind => {
+                if let EventKind::ToolEnded { call_id, .. } = kind {
+                    self.subagents.end_call(call_id, &mut sent);
+                }
+                self.producer.translate(event, &mut events);
+            }
         }
-        events
+        sent.extend(events.into_iter().map(Sent::of_run));
+        sent
     }
 
     /// The last events of a run whose own last event did not come.
-    pub(super) fn fail(&mut self, message: &str, code: &str) -> Vec<AguiEvent> {
-        let mut events = Vec::new();
+    pub(super) fn fail(&mut self, message: &str, code: &str) -> Vec<Sent> {
+        let mut sent = Vec::new();
         if !self.is_ended {
+            self.subagents.end_all(&End::Unfinished, &mut sent);
+            let mut events = Vec::new();
             self.end_with_error(message, code, &Usage::default(), &mut events);
+            sent.extend(events.into_iter().map(Sent::of_run));
         }
-        events
-    }
-
-    fn message_id(&mut self) -> Arc<str> {
-        self.messages += 1;
-        format!("msg_{}_{}", self.message_prefix, self.messages).into()
-    }
-
-    /// Begins the step of an agent, and ends the one before.
-    fn enter(&mut self, agent: &Arc<str>, events: &mut Vec<AguiEvent>) {
-        if agent.is_empty() || self.step.as_ref() == Some(agent) {
-            return;
-        }
-        self.leave(events);
-        self.step = Some(agent.clone());
-        events.push(AguiEvent::StepStarted {
-            step_name: agent.clone(),
-        });
-    }
-
-    fn leave(&mut self, events: &mut Vec<AguiEvent>) {
-        self.close_text(events);
-        self.close_reasoning(events);
-        self.close_calls(events);
-        if let Some(step_name) = self.step.take() {
-            events.push(AguiEvent::StepFinished { step_name });
-        }
-    }
-
-    fn take_item(
-        &mut self,
-        name: ItemEvent,
-        text: &str,
-        item: &Item,
-        agent: &Arc<str>,
-        events: &mut Vec<AguiEvent>,
-    ) {
-        match name {
-            ItemEvent::MessageOutputCreated => {
-                self.close_reasoning(events);
-                self.enter(agent, events);
-                self.finish_text(text, agent, events);
-            }
-            ItemEvent::ToolCalled | ItemEvent::HandoffRequested => {
-                let (Some(id), Some(tool)) = (item.call_id(), item.name()) else {
-                    return;
-                };
-                self.close_reasoning(events);
-                self.enter(agent, events);
-                let arguments = item.arguments().unwrap_or_default();
-                self.finish_call(&id, &tool, &arguments, events);
-            }
-            ItemEvent::ToolOutput | ItemEvent::HandoffOccurred => {
-                if let (Some(id), Some(output)) = (item.call_id(), item.output_text()) {
-                    self.add_result(&id, output.into_owned(), events);
-                }
-            }
-            ItemEvent::ReasoningItemCreated => self.close_reasoning(events),
-            _ => {}
-        }
-    }
-
-    fn open_text(&mut self, model_id: &Arc<str>, agent: &Arc<str>, events: &mut Vec<AguiEvent>) {
-        if let Some(open) = &self.text {
-            if open.model_id == *model_id {
-                return;
-            }
-            self.close_text(events);
-        }
-        let id = self.message_id();
-        events.push(AguiEvent::TextMessageStart {
-            message_id: id.clone(),
-            role: "assistant",
-            name: agent.clone(),
-        });
-        self.text = Some(OpenText {
-            model_id: model_id.clone(),
-            id,
-            text: String::new(),
-        });
-    }
-
-    fn add_text(&mut self, text: &str, events: &mut Vec<AguiEvent>) {
-        if let Some(open) = self.text.as_mut().filter(|_| !text.is_empty()) {
-            open.text.push_str(text);
-            events.push(AguiEvent::TextMessageContent {
-                message_id: open.id.clone(),
-                delta: text.to_owned(),
-            });
-        }
-    }
-
-    /// Ends the message that the model has completed.
-    fn finish_text(&mut self, text: &str, agent: &Arc<str>, events: &mut Vec<AguiEvent>) {
-        if let Some(open) = &self.text {
-            if let Some(rest) = text.strip_prefix(&*open.text).map(ToOwned::to_owned) {
-                self.add_text(&rest, events);
-                self.close_text(events);
-                return;
-            }
-            // What was streamed is not what was kept.
-            self.close_text(events);
-        }
-        if !text.is_empty() {
-            self.open_text(&"".into(), agent, events);
-            self.add_text(text, events);
-            self.close_text(events);
-        }
-    }
-
-    fn close_text(&mut self, events: &mut Vec<AguiEvent>) {
-        if let Some(open) = self.text.take() {
-            self.last_text = open.text;
-            events.push(AguiEvent::TextMessageEnd {
-                message_id: open.id,
-            });
-        }
-    }
-
-    fn add_reasoning(&mut self, text: &str, events: &mut Vec<AguiEvent>) {
-        if text.is_empty() {
-            return;
-        }
-        let id = match &self.reasoning {
-            Some(id) => id.clone(),
-            None => {
-                let id = self.message_id();
-                self.reasoning = Some(id.clone());
-                events.push(AguiEvent::ReasoningStart {
-                    message_id: id.clone(),
-                });
-                events.push(AguiEvent::ReasoningMessageStart {
-                    message_id: id.clone(),
-                    role: "reasoning",
-                });
-                id
-            }
-        };
-        events.push(AguiEvent::ReasoningMessageContent {
-            message_id: id,
-            delta: text.to_owned(),
-        });
-    }
-
-    fn close_reasoning(&mut self, events: &mut Vec<AguiEvent>) {
-        if let Some(message_id) = self.reasoning.take() {
-            events.push(AguiEvent::ReasoningMessageEnd {
-                message_id: message_id.clone(),
-            });
-            events.push(AguiEvent::ReasoningEnd { message_id });
-        }
-    }
-
-    fn add_arguments(
-        &mut self,
-        id: &Arc<str>,
-        tool: &Arc<str>,
-        text: &str,
-        events: &mut Vec<AguiEvent>,
-    ) {
-        if self.told.insert(id.clone()) {
-            events.push(AguiEvent::ToolCallStart {
-                tool_call_id: id.clone(),
-                tool_call_name: tool.clone(),
-            });
-            self.calls.push(OpenCall {
-                id: id.clone(),
-                arguments: String::new(),
-            });
-        }
-        let open = self.calls.iter_mut().find(|call| call.id == *id);
-        if let Some(open) = open.filter(|_| !text.is_empty()) {
-            open.arguments.push_str(text);
-            events.push(AguiEvent::ToolCallArgs {
-                tool_call_id: id.clone(),
-                delta: text.to_owned(),
-            });
-        }
-    }
-
-    /// Ends a call that the model has completed.
-    fn finish_call(&mut self, id: &str, tool: &str, arguments: &str, events: &mut Vec<AguiEvent>) {
-        let id: Arc<str> = id.into();
-        if self.told.contains(&id) && !self.calls.iter().any(|call| call.id == id) {
-            return;
-        }
-        let streamed = self.calls.iter().find(|call| call.id == id);
-        let streamed = streamed.map_or("", |call| &call.arguments);
-        let rest = arguments.strip_prefix(streamed).unwrap_or_default();
-        let rest = rest.to_owned();
-        self.add_arguments(&id, &tool.into(), &rest, events);
-        self.calls.retain(|call| call.id != id);
-        events.push(AguiEvent::ToolCallEnd { tool_call_id: id });
-    }
-
-    fn close_calls(&mut self, events: &mut Vec<AguiEvent>) {
-        for call in std::mem::take(&mut self.calls) {
-            events.push(AguiEvent::ToolCallEnd {
-                tool_call_id: call.id.clone(),
-            });
-            self.add_result(&call.id, CUT_OFF.to_owned(), events);
-        }
-    }
-
-    fn add_result(&mut self, id: &str, content: String, events: &mut Vec<AguiEvent>) {
-        let id: Arc<str> = id.into();
-        if !self.answered.insert(id.clone()) {
-            return;
-        }
-        let message_id = self.message_id();
-        events.push(AguiEvent::ToolCallResult {
-            message_id,
-            tool_call_id: id,
-            content,
-            role: "tool",
-        });
-    }
-
-    /// Closes what the model has not completed.
-    fn cut_off(&mut self, events: &mut Vec<AguiEvent>) {
-        self.close_text(events);
-        self.close_reasoning(events);
-        self.close_calls(events);
-    }
-
-    /// Adds the final output where no message has it, as with an output that a tool has made.
-    fn add_final_output(&mut self, output: &Value, agent: &Arc<str>, events: &mut Vec<AguiEvent>) {
-        self.close_text(events);
-        let is_said = match output {
-            Value::String(output) => *output == self.last_text,
-            output => {
-                serde_json::from_str::<Value>(&self.last_text).is_ok_and(|said| said == *output)
-            }
-        };
-        if !is_said {
-            let text = match output {
-                Value::String(text) => text.clone(),
-                output => output.to_string(),
-            };
-            self.enter(agent, events);
-            self.finish_text(&text, agent, events);
-        }
+        sent
     }
 
     /// Ends a run that waits: for tools of the client, or for people.
     fn interrupt(&mut self, waiting: &[Interruption], usage: &Usage, events: &mut Vec<AguiEvent>) {
-        self.close_text(events);
-        self.close_reasoning(events);
+        self.producer.close_text(events);
+        self.producer.close_reasoning(events);
         let (calls, others): (Vec<&Interruption>, Vec<&Interruption>) = waiting
             .iter()
             .partition(|waiting| self.team.is_client_call(waiting));
         for call in &calls {
-            self.enter(&call.agent, events);
-            self.finish_call(&call.call_id, &call.tool, &call.arguments, events);
+            self.producer.enter(&call.agent, events);
+            self.producer
+                .finish_call(&call.call_id, &call.tool, &call.arguments, events);
         }
         let outcome = if others.is_empty() {
             Outcome::Success {
@@ -466,7 +159,7 @@ impl OutputEvents {
         usage: &Usage,
         events: &mut Vec<AguiEvent>,
     ) {
-        self.leave(events);
+        self.producer.leave(events);
         self.is_ended = true;
         events.push(AguiEvent::RunFinished {
             thread_id: self.names.thread.clone(),
@@ -484,7 +177,7 @@ impl OutputEvents {
         usage: &Usage,
         events: &mut Vec<AguiEvent>,
     ) {
-        self.leave(events);
+        self.producer.leave(events);
         self.is_ended = true;
         events.push(AguiEvent::RunError {
             message: message.to_owned(),
@@ -492,8 +185,4 @@ impl OutputEvents {
             usage: TokenUsage::entries(usage),
         });
     }
-}
-
-fn custom(name: &'static str, value: Value) -> AguiEvent {
-    AguiEvent::Custom { name, value }
 }

@@ -146,19 +146,30 @@ pub(super) fn require_studio(service: &Service) -> Result<(), ServiceError> {
     Err(ServiceError::new(ServiceErrorKind::Forbidden, message))
 }
 
+/// Refuses changes of teams by clients whose key does not allow them.
+fn require_editing(caller: &Caller) -> Result<(), ServiceError> {
+    if caller.may_edit_teams() {
+        return Ok(());
+    }
+    let message =
+        "the key does not allow changes of teams; set edit_teams = true for it in the file of keys";
+    Err(ServiceError::new(ServiceErrorKind::Forbidden, message))
+}
+
 pub(super) async fn show(
     State(service): State<Service>,
     caller: Caller,
     PathOf(name): PathOf<String>,
 ) -> Result<Json<FileBody>, ServiceError> {
     let (team, source) = source(&service, &caller, &name)?;
+    let may_edit = caller.may_edit_teams();
     let body = blocking(move || {
         let text = source.read()?;
         let version = text_version(&text);
         Ok::<_, ServiceError>(FileBody {
             name: source.name(),
             format: source.format().to_owned(),
-            editable: source.is_editable(),
+            editable: may_edit && source.is_editable(),
             changed_on_disk: team.text_version().is_some_and(|known| known != version),
             version,
             text,
@@ -201,6 +212,7 @@ pub(super) async fn save(
     JsonBody(body): JsonBody<SaveBody>,
 ) -> Result<Json<ReloadBody>, ReloadError> {
     let (team, _) = source(&service, &caller, &name)?;
+    require_editing(&caller)?;
     let saved = blocking(move || service.save(&team, &body.text, &body.version)).await?;
     Ok(Json(saved.into()))
 }
@@ -211,6 +223,7 @@ pub(super) async fn reload(
     PathOf(name): PathOf<String>,
 ) -> Result<Json<ReloadBody>, ReloadError> {
     let (team, _) = source(&service, &caller, &name)?;
+    require_editing(&caller)?;
     let reloaded = blocking(move || service.reload(&team)).await?;
     Ok(Json(reloaded.into()))
 }

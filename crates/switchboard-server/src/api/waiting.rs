@@ -36,6 +36,8 @@ struct WaitingBody {
     since: i64,
     /// Calls that wait for a decision, and people that are asked for an answer.
     calls: Vec<Waiting>,
+    /// Set if the conversation cannot be read: nothing else is known of it.
+    error: Option<String>,
 }
 
 impl From<WaitingConversation> for WaitingBody {
@@ -47,6 +49,7 @@ impl From<WaitingConversation> for WaitingBody {
             agent: waiting.agent.as_deref().map(ToOwned::to_owned),
             since: to_millis(waiting.since),
             calls: waiting.calls.iter().map(Waiting::from).collect(),
+            error: waiting.error.map(|error| error.message().to_owned()),
         }
     }
 }

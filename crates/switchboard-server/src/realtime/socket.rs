@@ -19,6 +19,7 @@ use super::sessions::{SessionPlace, Signal};
 use super::spoken::{SpokenEvent, SpokenInput, SpokenSession};
 use super::tickets::Ticket;
 use crate::keys::RunPermit;
+use crate::recording::SessionRecording;
 use crate::service::Service;
 use crate::team::ServedTeam;
 
@@ -46,6 +47,7 @@ pub(super) struct Connection {
     pub(super) id: Arc<str>,
     pub(super) place: SessionPlace,
     pub(super) permit: Option<RunPermit>,
+    pub(super) recording: Option<SessionRecording>,
 }
 
 /// The parts of a session that the reader and the writer share.
@@ -61,7 +63,7 @@ struct Shared {
 
 impl Connection {
     /// Serves the client until one of both sides ends the session.
-    pub(super) async fn serve(self, socket: WebSocket, session: SpokenSession) {
+    pub(super) async fn serve(mut self, socket: WebSocket, session: SpokenSession) {
         let SpokenSession {
             input,
             mut events,
@@ -161,6 +163,14 @@ impl Connection {
         }
         drop(events);
         self.count(&input.usage(), &mut usage).await;
+        if let Some(recording) = self.recording.take() {
+            let status = if reason == CloseReason::Failed {
+                "failed"
+            } else {
+                "completed"
+            };
+            recording.end(status, usage);
+        }
         if reason != CloseReason::Deleted {
             self.note_change().await;
         }

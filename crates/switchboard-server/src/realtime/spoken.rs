@@ -16,6 +16,7 @@ use switchboard_realtime::voice::{
 
 use super::frames::{Command, Mode, PlaybackReports, ServerFrame, Turns};
 use crate::error::ServiceError;
+use crate::recording::Recording;
 
 /// The models by which a team hears and speaks.
 #[derive(Clone)]
@@ -90,6 +91,8 @@ pub(crate) struct SpokenRequest {
     pub(crate) playback: PlaybackReports,
     /// The longest time to wait for other runs of the conversation.
     pub(crate) exclusive: std::time::Duration,
+    /// The recording that runs are written to. A realtime model makes no runs.
+    pub(crate) recording: Option<Arc<Recording>>,
 }
 
 /// A team of agents for a realtime model.

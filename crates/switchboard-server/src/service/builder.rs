@@ -160,6 +160,7 @@ impl ServiceBuilder {
             waiting: WaitingMarks::default(),
             sources: std::sync::Mutex::default(),
             process: random_id("p")?,
+            renewal: tokio::sync::Mutex::default(),
             studio: self.studio,
             is_draining: AtomicBool::new(false),
             tickets: Tickets::default(),

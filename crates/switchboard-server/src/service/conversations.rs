@@ -388,7 +388,8 @@ impl Service {
         self.0.changes.tell(&caller.tenant, change);
     }
 
-    /// Deletes a conversation, cancels its runs, and ends its realtime session.
+    /// Deletes a conversation with the events and recordings of its runs, cancels those that are under way, and ends
+    /// its realtime session.
     pub(crate) async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let name = caller.tenant.stored_name(id)?;
         for run in self.runs(caller) {
@@ -404,7 +405,9 @@ impl Service {
         let deleted = self.inner().store.delete(&record).await;
         deleted.map_err(|error| ServiceError::of_store(&error))?;
         let is_deleted = self.inner().store.delete(&name).await;
-        if !is_deleted.map_err(|error| ServiceError::of_store(&error))? {
+        let is_deleted = is_deleted.map_err(|error| ServiceError::of_store(&error))?;
+        let had_runs = self.inner().runs.forget_conversation(&caller.tenant, id);
+        if !is_deleted && !had_runs {
             return Err(missing());
         }
         let id: Arc<str> = id.into();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::future::BoxFuture;
 use switchboard_core::conversation::Conversation;
 use switchboard_core::model::RequestUsage;
+use switchboard_core::run::Price;
 use switchboard_core::stream::{EventKind, StopHandle};
 
 use super::{Caller, Follower, Service, draining, status_name};
@@ -14,7 +15,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventLog, LogLimits};
 use crate::keys::random_id;
 use crate::limits::Limits;
-use crate::recording::Recording;
+use crate::recording::{Recording, SessionRecording};
 use crate::runs::{Insertion, RunRecord};
 use crate::team::{EndStatus, RunEnd, RunRequest, RunStart, ServedTeam};
 
@@ -58,15 +59,8 @@ impl Service {
             Some(id) => id,
             None => random_id("run")?,
         };
-        let recording = inner.recordings.as_ref().map(|recordings| {
-            Arc::new(Recording::new(
-                id.clone(),
-                caller.tenant.clone(),
-                conversation.clone(),
-                &recordings.limits,
-                inner.prices.clone(),
-            ))
-        });
+        let prices = self.prices_of(team);
+        let recording = self.new_recording(caller, &id, conversation.as_ref(), &prices);
         request.recording.clone_from(&recording);
         let sink = {
             let (service, log, team) = (self.clone(), log.clone(), team.clone());
@@ -138,7 +132,7 @@ impl Service {
                 let calls = waiting_calls(&running, &team);
                 service.mark_waiting(&running, calls, is_resumed).await;
             }
-            let cost = service.cost(&end.request_usage);
+            let cost = cost(&prices, &end.request_usage);
             if let Some(key) = &caller.key {
                 let used = key.add_usage(end.usage.total_tokens(), cost);
                 if let Some((day, used)) = used {
@@ -178,6 +172,38 @@ impl Service {
         Ok(record)
     }
 
+    /// A recording, which is not kept yet; `None` where nothing is recorded.
+    fn new_recording(
+        &self,
+        caller: &Caller,
+        id: &Arc<str>,
+        conversation: Option<&Arc<str>>,
+        prices: &Arc<[(Arc<str>, Price)]>,
+    ) -> Option<Arc<Recording>> {
+        let recordings = self.0.recordings.as_ref()?;
+        Some(Arc::new(Recording::new(
+            id.clone(),
+            caller.tenant.clone(),
+            conversation.cloned(),
+            &recordings.limits,
+            prices.clone(),
+        )))
+    }
+
+    /// Begins the recording of a spoken conversation; `None` where nothing is recorded.
+    pub(crate) fn record_session(
+        &self,
+        caller: &Caller,
+        team: &ServedTeam,
+        id: &Arc<str>,
+        conversation: &Arc<str>,
+    ) -> Option<SessionRecording> {
+        let prices = self.prices_of(team);
+        let recording = self.new_recording(caller, id, Some(conversation), &prices)?;
+        self.0.recordings.as_ref()?.add(&recording);
+        Some(SessionRecording(recording))
+    }
+
     /// Tells clients that a run and its conversation have changed.
     fn tell_of_run(&self, run: &RunRecord, status: &'static str) {
         let changes = &self.0.changes;
@@ -197,20 +223,26 @@ impl Service {
         );
     }
 
-    /// The cost of model calls whose prices are known.
-    fn cost(&self, usage: &[RequestUsage]) -> f64 {
-        let costs = usage.iter().filter_map(|request| {
-            let model = request.model.as_deref()?;
-            let (_, price) = self
-                .0
-                .prices
-                .iter()
-                .rev()
-                .find(|(name, _)| **name == *model)?;
-            Some(price.cost(&request.usage))
-        });
-        costs.sum()
+    /// The prices of models for a run of a team, of which the last that has a model counts: those of other teams, of
+    /// the service, and of the team as it is now. A run goes on with the prices that it began with.
+    fn prices_of(&self, team: &ServedTeam) -> Arc<[(Arc<str>, Price)]> {
+        let teams = self.all_teams();
+        let others = teams.iter().filter(|other| other.name() != team.name());
+        let others = others.flat_map(ServedTeam::prices);
+        let prices = others.chain(&*self.0.prices).chain(team.prices());
+        prices.cloned().collect()
     }
+}
+
+/// The cost of model calls whose prices are known.
+fn cost(prices: &[(Arc<str>, Price)], usage: &[RequestUsage]) -> f64 {
+    let costs = usage.iter().filter_map(|request| {
+        let model = request.model.as_deref()?;
+        let mut prices = prices.iter().rev();
+        let (_, price) = prices.find(|(name, _)| **name == *model)?;
+        Some(price.cost(&request.usage))
+    });
+    costs.sum()
 }
 
 /// The identity of a run.

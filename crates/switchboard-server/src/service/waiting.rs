@@ -62,6 +62,9 @@ impl Service {
             answer: answer?,
         };
         apply(&mut run, answer)?;
+        if !options.is_temporary {
+            self.mark_resumed(&caller.tenant, id).await?;
+        }
         self.resume(caller, id, conversation, run, options).await
     }
 
@@ -80,6 +83,9 @@ impl Service {
         give(&team, &mut run, outputs, &mut options)?;
         for resolution in resolutions {
             apply(&mut run, resolution)?;
+        }
+        if !options.is_temporary {
+            self.mark_resumed(&caller.tenant, id).await?;
         }
         self.resume(caller, id, conversation, run, options).await
     }

@@ -130,7 +130,7 @@ impl<C: Send + Sync + 'static> TypedTeam<C> {
                     instructions: None,
                     without_tools: false,
                     exclusive: request.exclusive,
-                    recording: None,
+                    recording: request.recording.clone(),
                 };
                 let (runner, models) = (self.runner(team_name, &run), models.clone());
                 Box::pin(async move {

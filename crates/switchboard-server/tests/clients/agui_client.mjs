@@ -88,4 +88,33 @@ const billing = new HttpAgent({ url: `${url}/Billing`, threadId: "agui-agent" })
 billing.addMessage(user("hello"));
 await run(billing);
 assert.equal(last(billing).content, "Billing: you said hello");
+// An agent as a tool is a subagent; one that waits is suspended, and goes on.
+const desk = new HttpAgent({ url: url.replace("support", "desk"), threadId: "agui-desk" });
+desk.addMessage(user("expert lookup"));
+const delegated = await run(desk);
+assert.deepEqual(delegated.types.filter((type) => type.startsWith("SUBAGENT")), ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]);
+const expert = desk.messages.find((message) => message.role === "assistant" && message.subagentRunId && message.content);
+assert.deepEqual([expert.name, expert.content], ["Expert", "Expert: I got open."]);
+assert.deepEqual([last(desk).content, last(desk).subagentRunId], ["Desk: I got Expert: I got open..", undefined]);
+desk.addMessage(user("expert refund"));
+const suspended = await run(desk);
+assert.equal(suspended.outcome.type, "interrupt");
+const [interrupt] = suspended.outcome.interrupts;
+const decided = buildResumeArray([interrupt], { [interrupt.id]: { status: "resolved", payload: { approved: true } } });
+const continued = await run(desk, { resume: decided });
+assert.deepEqual(continued.types.filter((type) => type.startsWith("SUBAGENT")), ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]);
+assert.equal(last(desk).content, 'Desk: I got Expert: I got refunded {"amount":5}..');
+desk.addMessage(user("hello"));
+await run(desk);
+assert.equal(last(desk).content, "Desk: you said hello");
+desk.addMessage(user("expert fail"));
+const broken = await run(desk).catch((error) => ({ error }));
+assert.ok(broken.error || broken.types.includes("SUBAGENT_ERROR"));
+// So are agents that answer side by side.
+const crew = new HttpAgent({ url: url.replace("support", "crew"), threadId: "agui-crew" });
+crew.addMessage(user("ask"));
+const both = await run(crew);
+assert.equal(both.types.filter((type) => type === "SUBAGENT_FINISHED").length, 2);
+assert.equal(last(crew).content, "Both say yes.");
+assert.deepEqual(answers(crew).filter((message) => message.subagentRunId).map((message) => message.content).sort(), ["Bills: yes.", "Law: yes."]);
 console.log("AG-UI client: ok");

@@ -5,9 +5,12 @@ is validated against the models of the Open Responses specification.
 """
 
 import asyncio
+import contextlib
+import io
 import json
 import sys
 import urllib.request
+from pathlib import Path
 
 import openresponses_types.types as spec
 from agents import (
@@ -224,6 +227,23 @@ async def the_reference_uses_a_team_as_its_model():
         check_equal((await Runner.run(triage, "hi")).final_output, "Triage: you said hi")
 
 
+def run_the_guide():
+    """Runs the clients' code in docs/service.md, one block after the other."""
+    guide = (Path(__file__).parents[4] / "docs" / "service.md").read_text()
+    blocks = [
+        guide.split(f"\n## {title}\n")[1].split("```python\n")[1].split("```")[0]
+        for title in ("OpenAI's Responses", "Chat Completions")
+    ]
+    names = {}
+    printed = []
+    for code in blocks:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code.replace("http://127.0.0.1:8080", URL), "docs/service.md", "exec"), names)
+        printed.append(out.getvalue())
+    check_equal(printed, ["Billing: you said three", "Billing: you said my bill\n"])
+
+
 events_follow_the_specification()
 responses_plain_and_streamed()
 responses_with_tools()
@@ -231,4 +251,5 @@ chat_plain_and_streamed()
 chat_with_tools()
 models_and_errors()
 asyncio.run(the_reference_uses_a_team_as_its_model())
+run_the_guide()
 print("all clients are content")

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, SseEvent, TestServer, until, with_json};
+use crate::support::{Answer, SseEvent, TestServer, answer, until, with_json};
 
 fn kinds(events: &[SseEvent]) -> Vec<String> {
     events
@@ -473,4 +473,47 @@ async fn the_document_is_served() {
     assert_eq!(document["openapi"], "3.1.0");
     let message = &document["components"]["schemas"]["MessageBody"];
     assert_eq!(message["required"], json!(["input"]));
+}
+
+#[tokio::test]
+async fn with_a_conversation_its_events_are_gone_and_their_readers_at_the_end() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let path = "/api/conversations/c/messages";
+    let body = json!({"input": "my secret"});
+    let request = client
+        .request("POST", path)
+        .header("Idempotency-Key", "once");
+    let run = answer(with_json(request, &body)).await.ok();
+    let run = format!("/api/runs/{}", run["id"].as_str().unwrap());
+    let events = format!("{run}/events");
+    assert!(client.get(&events).await.text.contains("my secret"));
+    assert_eq!(client.delete("/api/conversations/c").await.status, 204);
+    for path in [&run, &events] {
+        let gone = client.get(path).await;
+        assert_eq!(gone.status, 404, "{}", gone.text);
+    }
+    assert!(!client.get("/api/runs").await.text.contains(&run));
+    // The same message is another one now.
+    let request = client
+        .request("POST", path)
+        .header("Idempotency-Key", "once");
+    let again = answer(with_json(request, &body)).await.ok();
+    assert_ne!(format!("/api/runs/{}", again["id"].as_str().unwrap()), run);
+
+    // A run under way is cancelled, and whoever follows it is at the end.
+    let slow = json!({"input": "slow", "stream": true});
+    let request = with_json(
+        client.request("POST", "/api/conversations/d/messages"),
+        &slow,
+    );
+    let mut following = client.open(request).await;
+    following.next().await.unwrap();
+    let run = following.headers["x-run-id"].to_str().unwrap().to_owned();
+    let deleted = client.delete("/api/conversations/d").await;
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
+    let rest = tokio::time::timeout(std::time::Duration::from_secs(5), following.rest());
+    rest.await
+        .expect("the stream of a deleted conversation goes on");
+    assert_eq!(client.get(&format!("/api/runs/{run}")).await.status, 404);
 }

@@ -145,6 +145,30 @@ async fn malformed_requests_are_answered_or_cut_off_and_do_no_harm() {
 }
 
 #[tokio::test]
+async fn a_head_is_bounded_and_names_one_host() {
+    let server = TestServer::start().await;
+    let address = server.running.address();
+    let head = |target: &str, headers: &str| {
+        format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n")
+    };
+    let long = |bytes: usize| format!("Host: a\r\nX: {}\r\n", "b".repeat(bytes));
+    for (target, headers, status) in [
+        ("/api/teams", long(32_000), "200"),
+        ("/api/teams", long(33_000), "431"),
+        ("/api/teams", long(50_000), "431"),
+        ("/api/teams", "Host: a\r\nHost: a\r\n".to_owned(), "400"),
+        ("/api/teams", "Host: a\r\nhost: b\r\n".to_owned(), "400"),
+        ("http://b/api/teams", "Host: a\r\n".to_owned(), "400"),
+        ("http://A/api/teams", "Host: a\r\n".to_owned(), "200"),
+    ] {
+        let answer = raw(address, head(target, &headers).as_bytes()).await;
+        let told = answer.split(' ').nth(1);
+        let shown = &headers[..headers.len().min(40)];
+        assert_eq!(told, Some(status), "{target} {shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_head_that_does_not_arrive_is_not_waited_for() {
     let mut limits = Limits::default();
     limits.header_time = Duration::from_millis(200);

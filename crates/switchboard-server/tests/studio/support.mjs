@@ -49,7 +49,8 @@ async function scriptedModel() {
 }
 
 export class Studio {
-  static async start() {
+  /** `store` is an address; `program` and `chromium` are further arguments. */
+  static async start({ store = "memory:", program: programArguments = [], chromium = [] } = {}) {
     const studio = new Studio();
     studio.folder = mkdtempSync(join(tmpdir(), "studio-"));
     studio.model = await scriptedModel();
@@ -57,7 +58,7 @@ export class Studio {
     studio.file = join(studio.folder, "team.toml");
     const text = readFileSync(studio.file, "utf8").replace("127.0.0.1:1/", `127.0.0.1:${studio.model.address().port}/`);
     writeFileSync(studio.file, text);
-    studio.process = spawn(program, ["studio", studio.file, "--no-open", "--store", "memory:"], {
+    studio.process = spawn(program, ["studio", studio.file, "--no-open", "--store", store, ...programArguments], {
       env: { ...process.env, HOME: studio.folder, SWITCHBOARD_DATA: studio.folder, LC_ALL: "C" },
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -72,7 +73,7 @@ export class Studio {
     });
     studio.browser = await puppeteer.launch({
       executablePath: process.env.SWITCHBOARD_CHROMIUM ?? "/usr/bin/chromium",
-      args: ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"],
+      args: ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", ...chromium],
     });
     await studio.open();
     return studio;

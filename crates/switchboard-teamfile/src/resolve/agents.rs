@@ -90,19 +90,14 @@ impl Resolver<'_> {
             Some(_) => [at, steps!["a2a", "url"]].concat(),
             None => [at, steps!["a2a"]].concat(),
         };
-        let url = remote.url().trim();
-        let rest = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
-        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
-            let message = "this is no address of an agent";
-            let help = "it looks like https://travel.example/a2a/travel";
-            self.report("bad-address", &path, message.to_owned(), help);
-        }
-        if rest.is_some_and(|rest| rest.contains('@')) {
-            let message = "the address has a password";
-            let help = "write a2a = { url = \"…\", key = { env = \"…\" } }";
-            self.report("bad-address", &path, message.to_owned(), help);
+        self.check_remote_address(&path, remote.url());
+        let endpoints = remote
+            .table()
+            .into_iter()
+            .flat_map(|table| &table.endpoints);
+        for (index, endpoint) in endpoints.enumerate() {
+            let path = [at, steps!["a2a", "endpoints", index]].concat();
+            self.check_remote_address(&path, endpoint);
         }
         let ignored = [
             ("person", spec.person),
@@ -124,6 +119,23 @@ impl Resolver<'_> {
                     help,
                 );
             }
+        }
+    }
+
+    fn check_remote_address(&mut self, path: &[Step<'_>], address: &str) {
+        let address = address.trim();
+        let rest = address
+            .strip_prefix("https://")
+            .or_else(|| address.strip_prefix("http://"));
+        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
+            let message = "this is no address of an agent";
+            let help = "it looks like https://travel.example/a2a/travel";
+            self.report("bad-address", path, message.to_owned(), help);
+        }
+        if rest.is_some_and(|rest| rest.contains('@')) {
+            let message = "the address has a password";
+            let help = "write a2a = { url = \"…\", key = { env = \"…\" } }";
+            self.report("bad-address", path, message.to_owned(), help);
         }
     }
 

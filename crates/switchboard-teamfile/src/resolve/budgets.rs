@@ -65,23 +65,17 @@ impl Resolver<'_> {
         }
         let used = self.used_models();
         let costs = budgets.iter().find(|(_, budget)| budget.cost.is_some());
-        let Some((path, _)) = costs else {
-            for name in spec.prices.keys() {
-                let message = "no budget limits the cost";
-                let help = "set cost in a budget, or remove the price";
-                self.warn_at("unused", steps!["prices", name], message, help);
-            }
-            return;
-        };
-        let path = [&path[..], steps!["cost"]].concat();
-        for (model, agent) in &used {
-            if model != models::OFFLINE && !prices.contains_key(&at_server(model)) {
-                let message =
-                    format!("there is no price of the model {model:?}, which {agent:?} uses");
-                let help = format!(
-                    "write it under [prices], for a million tokens: {model:?} = {{ input = …, output = … }}"
-                );
-                self.report("no-price", &path, message, &help);
+        if let Some((path, _)) = costs {
+            let path = [&path[..], steps!["cost"]].concat();
+            for (model, agent) in &used {
+                if model != models::OFFLINE && !prices.contains_key(&at_server(model)) {
+                    let message =
+                        format!("there is no price of the model {model:?}, which {agent:?} uses");
+                    let help = format!(
+                        "write it under [prices], for a million tokens: {model:?} = {{ input = …, output = … }}"
+                    );
+                    self.report("no-price", &path, message, &help);
+                }
             }
         }
         for name in spec.prices.keys() {

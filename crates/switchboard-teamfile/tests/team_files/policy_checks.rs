@@ -140,11 +140,11 @@ fn a_cost_needs_the_prices_of_all_models() {
             "0.25",
         ),
         (
-            &with(&format!("[run]\nbudget.turns = 2\n[prices]\n{big}")),
+            &with("[prices]\nsmal = { input = 1, output = 1 }"),
             Severity::Warning,
             "unused",
-            "no budget limits the cost",
-            "\"openai/big\" = ",
+            "no agent uses the model \"smal\"",
+            "smal = ",
         ),
         (
             &with(&format!(
@@ -165,6 +165,9 @@ fn a_cost_needs_the_prices_of_all_models() {
             "\"chat/tiny\"",
         ),
     ]);
+    // Without a budget of cost, services and the studio still count by them.
+    let priced = with(&format!("[prices]\n{big}"));
+    assert_eq!(problems(&priced).len(), 1);
     // The offline model costs nothing.
     assert!(problems("[run]\nbudget.cost = 1\n[agents.A]\n").is_empty());
 }

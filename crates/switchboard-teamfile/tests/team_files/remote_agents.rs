@@ -31,9 +31,15 @@ fn team(travel: &str) -> String {
 
 /// A server with one agent, which answers every message with a task. Returns its address.
 async fn remote_agent() -> String {
+    remote_agent_at(None).await
+}
+
+/// A server whose card names this address, or its own.
+async fn remote_agent_at(endpoint: Option<&str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let interface = json!({"url": address, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
+    let url = endpoint.unwrap_or(&address);
+    let interface = json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
     let card = json!({"name": "Travel", "supportedInterfaces": [interface]});
     let task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"},
                       "artifacts": [{"artifactId": "a", "parts": [{"text": "Booked."}]}]});
@@ -75,6 +81,7 @@ fn fields_that_have_no_effect_and_addresses_that_are_none_are_reported() {
         "a2a = \"https://\"",
         "a2a = \"https://user:hunter2@travel.example\"",
         "a2a = { url = \"travel\" }",
+        "a2a = { url = \"https://travel.example\", endpoints = [\"rpc.travel.example\"] }",
     ] {
         let found = codes(&team(wrong));
         assert_eq!(
@@ -108,4 +115,27 @@ async fn a_handoff_leads_to_the_agent_of_another_server_with_the_key_of_the_envi
     let result = open.runner().run("I want to book flights").await.unwrap();
     assert_eq!(result.final_text(), "Booked.");
     assert_eq!(result.last_agent().name(), "Travel");
+}
+
+#[tokio::test]
+async fn a_card_leads_to_another_server_only_if_the_team_file_allows_that_one() {
+    let answering = remote_agent().await;
+    let card = remote_agent_at(Some(&answering)).await;
+    let vars = |name: &str| (name == "TRAVEL_KEY").then(|| "s3cret".to_owned());
+    let answered = async |endpoints: &str| {
+        let text = team(&format!(
+            "a2a = {{ url = \"{card}\", key = {{ env = \"TRAVEL_KEY\" }}, endpoints = [{endpoints}] }}"
+        ));
+        let file = TeamFile::parse(&text, "team.toml").unwrap();
+        let open = file.open_options().vars(vars).open().unwrap();
+        open.runner().run("I want to book flights").await
+    };
+    for not_that in ["", "\"http://127.0.0.1:1\""] {
+        let refused = answered(not_that).await.unwrap_err().to_string();
+        let named = format!("names another server, {answering}");
+        assert!(refused.contains(&named), "{refused}");
+        assert!(refused.contains("endpoints of a2a"), "{refused}");
+    }
+    let allowed = answered(&format!("\"{answering}\"")).await.unwrap();
+    assert_eq!(allowed.final_text(), "Booked.");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::Uri;
 use http::header::CACHE_CONTROL;
 use serde::Deserialize;
-use url::Url;
+use url::{Origin, Url};
 
 use crate::wire::client::Client;
 use crate::wire::model_error::{ModelError, ModelErrorKind};
@@ -87,6 +87,8 @@ struct SkillFields {
 pub(super) struct CardCache {
     client: Client,
     url: Uri,
+    /// The origins of other servers that the card may name.
+    allowed: Vec<Origin>,
     cached: Mutex<Option<(Instant, Arc<AgentCard>)>>,
 }
 
@@ -102,8 +104,26 @@ impl CardCache {
         Self {
             client: client.clone(),
             url,
+            allowed: Vec::new(),
             cached: Mutex::default(),
         }
+    }
+
+    /// The same card, which may also name a server at the origin of this address.
+    pub(super) fn allowing(&self, address: &str) -> Result<Self, ModelError> {
+        let origin = Url::parse(address).map(|url| url.origin());
+        let Ok(origin @ Origin::Tuple(..)) = origin else {
+            return Err(ModelError::configuration(format!(
+                "{address:?} is no address of a server, such as https://travel.example"
+            )));
+        };
+        let allowed = self.allowed.iter().cloned().chain([origin]);
+        Ok(Self {
+            client: self.client.clone(),
+            url: self.url.clone(),
+            allowed: allowed.collect(),
+            cached: Mutex::default(),
+        })
     }
 
     /// The address without its parameters, which may be secrets, as conversations have it.
@@ -146,7 +166,7 @@ impl CardCache {
         let card = body.read_bytes().await?;
         let from = Url::parse(&self.url.to_string())
             .map_err(|error| ModelError::configuration(error.to_string()))?;
-        let card = parse_card(&card, &from, self.client.has_secrets())?;
+        let card = parse_card(&card, &from, &self.allowed)?;
         Ok((age.min(MAX_AGE), card))
     }
 }
@@ -169,8 +189,9 @@ fn max_age(cache_control: &str) -> Option<Duration> {
     seconds.parse().ok().map(Duration::from_secs)
 }
 
-/// Reads a card. Where requests have a key, its interface must be at the server that the card is from.
-fn parse_card(json: &[u8], from: &Url, has_key: bool) -> Result<AgentCard, ModelError> {
+/// Reads a card. Its interface must be at the server that the card is from, or at one that is allowed: otherwise
+/// whoever can change the card could lead requests, with their key, to any address that this machine reaches.
+fn parse_card(json: &[u8], from: &Url, allowed: &[Origin]) -> Result<AgentCard, ModelError> {
     let bad = |message: String| ModelError::new(ModelErrorKind::BadAnswer, message);
     let fields: CardFields = serde_json::from_slice(json)
         .map_err(|error| bad(format!("this is no agent card: {error}")))?;
@@ -194,11 +215,19 @@ fn parse_card(json: &[u8], from: &Url, has_key: bool) -> Result<AgentCard, Model
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
         .ok_or_else(|| bad("the agent card has an interface without an address".to_owned()))?;
-    let is_downgraded = from.scheme() == "https" && url.scheme() == "http";
-    if is_downgraded || (has_key && url.origin() != from.origin()) {
+    let origin = url.origin();
+    if from.scheme() == "https" && url.scheme() == "http" {
         return Err(ModelError::configuration(format!(
-            "the agent card names another server, {}, which is not sent the key; connect to the agent there",
-            url.origin().ascii_serialization()
+            "the agent card names {}, which has no TLS",
+            origin.ascii_serialization()
+        )));
+    }
+    if origin != from.origin() && !allowed.contains(&origin) {
+        return Err(ModelError::configuration(format!(
+            "the agent card of {} names another server, {}, which is not asked; if the agent is there, write it \
+             under endpoints of a2a in the team file; or allow it with RemoteAgent::allow_endpoint",
+            from.origin().ascii_serialization(),
+            origin.ascii_serialization()
         )));
     }
     let skills = fields.skills.into_iter().map(|skill| skill.name);
@@ -219,41 +248,59 @@ mod tests {
 
     use super::*;
 
-    fn card(interfaces: Value, has_key: bool) -> Result<AgentCard, ModelError> {
+    fn card(interfaces: Value) -> Result<AgentCard, ModelError> {
+        card_with(interfaces, &[])
+    }
+
+    fn card_with(interfaces: Value, allowed: &[&str]) -> Result<AgentCard, ModelError> {
         let from = Url::parse("https://a.example/x/.well-known/agent-card.json").unwrap();
         let json = json!({"name": "A", "supportedInterfaces": interfaces, "unknown": [1]});
-        parse_card(json.to_string().as_bytes(), &from, has_key)
+        let allowed = allowed.iter().map(|url| Url::parse(url).unwrap().origin());
+        parse_card(
+            json.to_string().as_bytes(),
+            &from,
+            &allowed.collect::<Vec<_>>(),
+        )
     }
 
     #[test]
     fn the_first_interface_that_is_known_is_taken() {
-        let found = card(
-            json!([
-                {"url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
-                {"url": "https://a.example/old", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
-                {"url": "https://a.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-                {"url": "https://a.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            ]),
-            true,
-        );
+        let found = card(json!([
+            {"url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": "https://a.example/old", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": "https://a.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": "https://a.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        ]));
         let found = found.unwrap();
         assert_eq!(found.url.as_str(), "https://a.example/rest");
         assert_eq!(found.binding, Binding::HttpJson);
         let old = json!([{"url": "https://a.example/", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]);
-        assert!(card(old, true).is_err());
-        assert!(card(json!([]), true).is_err());
+        assert!(card(old).is_err());
+        assert!(card(json!([])).is_err());
     }
 
     #[test]
-    fn a_key_stays_with_the_server_of_the_card_and_with_tls() {
+    fn a_card_names_its_own_server_or_one_that_is_allowed() {
         let at = |url: &str| json!([{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
-        for elsewhere in ["https://b.example/", "https://a.example:8443/"] {
-            let refused = card(at(elsewhere), true).unwrap_err();
+        for elsewhere in [
+            "https://b.example/",
+            "https://a.example:8443/",
+            "https://169.254.169.254/latest",
+            "https://a.example@b.example/",
+        ] {
+            let refused = card(at(elsewhere)).unwrap_err();
             assert_eq!(refused.kind(), ModelErrorKind::Configuration);
-            assert!(card(at(elsewhere), false).is_ok());
+            assert!(refused.to_string().contains("names another server"));
         }
-        assert!(card(at("http://a.example/"), false).is_err());
-        assert!(card(at("/rpc"), true).is_ok());
+        assert!(card(at("https://a.example/rpc")).is_ok());
+        assert!(card(at("/rpc")).is_ok());
+        let allowed = &["https://b.example/whatever"];
+        assert!(card_with(at("https://b.example/rpc"), allowed).is_ok());
+        assert!(card_with(at("https://c.example/rpc"), allowed).is_err());
+        // Not without TLS, if the card came with it.
+        for url in ["http://a.example/", "http://b.example/"] {
+            assert!(card_with(at(url), &["http://b.example"]).is_err());
+        }
     }
 
     #[test]

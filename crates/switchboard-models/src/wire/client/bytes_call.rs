@@ -61,11 +61,6 @@ impl Client {
         Ok(ResponseBody::new(response, limit, false))
     }
 
-    /// Returns `true` if requests have a key or other headers of the endpoint.
-    pub(in crate::wire) fn has_secrets(&self) -> bool {
-        !self.0.secrets.is_empty() || !self.0.endpoint.headers.is_empty()
-    }
-
     /// The longest time of one attempt.
     pub(in crate::wire) fn total_timeout(&self) -> Option<Duration> {
         self.0.endpoint.total_timeout

@@ -239,6 +239,8 @@ export interface WaitingConversation {
   agent: string | null;
   since: number;
   calls: Waiting[];
+  /** Why the conversation cannot be read; nothing else is known of it then. */
+  error: string | null;
 }
 
 export interface Recording {

@@ -15,6 +15,7 @@ export class VoiceSession {
   private playing = new Set<AudioBufferSourceNode>();
   /** The time at which the sound that has arrived ends. */
   private playedUntil = 0;
+  private isStopped = false;
 
   constructor(private readonly onEvent: (event: VoiceEvent) => void) {}
 
@@ -22,9 +23,12 @@ export class VoiceSession {
     this.stream = await navigator.mediaDevices.getUserMedia({
       audio: { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true },
     });
+    if (this.isStopped) return this.stop();
     const ticket = await api.voiceTicket(team, conversation, agent);
+    if (this.isStopped) return;
     this.context = new AudioContext();
     await this.context.audioWorklet.addModule("/assets/microphone.js");
+    if (this.isStopped) return;
     const socket = new WebSocket(
       `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/teams/${encodeURIComponent(team)}/realtime`,
       [ticket.protocol, `ticket.${ticket.ticket}`],
@@ -40,6 +44,7 @@ export class VoiceSession {
       socket.onopen = () => resolve();
       socket.onerror = () => reject(new Error("the connection was refused"));
     });
+    if (this.isStopped) return;
     const microphone = new AudioWorkletNode(this.context, "microphone", { numberOfOutputs: 0 });
     const resampler = new Resampler(this.context.sampleRate, SAMPLE_RATE);
     microphone.port.onmessage = (message) => {
@@ -68,7 +73,16 @@ export class VoiceSession {
     source.start(at);
     this.playedUntil = at + buffer.duration;
     this.playing.add(source);
-    source.onended = () => this.playing.delete(source);
+    source.onended = () => {
+      this.playing.delete(source);
+      this.tellOfSound();
+    };
+    this.tellOfSound();
+  }
+
+  /** Tells if something is heard: the words of an answer come before its sound has ended. */
+  private tellOfSound(): void {
+    if (!this.isStopped) this.onEvent({ type: "sound", is_heard: this.playing.size > 0 });
   }
 
   /** Drops the sound that was not played yet. */
@@ -76,13 +90,16 @@ export class VoiceSession {
     for (const source of this.playing) source.stop();
     this.playing.clear();
     this.playedUntil = 0;
+    this.tellOfSound();
   }
 
   send(frame: object): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame));
   }
 
+  /** Ends the call, or keeps it from beginning, and lets go of the microphone. */
   stop(): void {
+    this.isStopped = true;
     this.send({ type: "close" });
     this.socket?.close();
     this.silence();

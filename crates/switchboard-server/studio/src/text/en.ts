@@ -144,6 +144,7 @@ export const en = {
   waiting: "Waiting for you",
   waitingElsewhere: "Waiting in other conversations",
   waitingCount: (count: number): string => plural(count, "decision waits", "decisions wait"),
+  unreadableCount: (count: number): string => plural(count, "conversation cannot be read", "conversations cannot be read"),
   since: (time: string): string => `since ${time}`,
   wantsToRun: "wants to run",
   wantsToHandTo: "wants to hand over to",

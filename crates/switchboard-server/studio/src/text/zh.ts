@@ -141,6 +141,7 @@ export const zh: Texts = {
   waiting: "等待您处理",
   waitingElsewhere: "其他对话中的待处理事项",
   waitingCount: (count) => `${count} 项待处理`,
+  unreadableCount: (count) => `${count} 个对话无法读取`,
   since: (time) => `自 ${time}`,
   wantsToRun: "请求运行",
   wantsToHandTo: "请求交接给",

@@ -37,16 +37,20 @@ export function FileView(): VNode {
   };
   useEffect(() => void load(), [team]);
 
-  // Checks a moment after the last key.
+  // Checks a moment after the last key. What is found in a text that was changed meanwhile is dropped.
   useEffect(() => {
     if (!file) return;
+    let isCurrent = true;
     const timer = setTimeout(() => {
       api.checkFile(team, text).then(
-        ({ problems }) => setProblems(problems),
-        (error: unknown) => setError(errorText(error)),
+        ({ problems }) => isCurrent && setProblems(problems),
+        (error: unknown) => isCurrent && setError(errorText(error)),
       );
     }, 250);
-    return () => clearTimeout(timer);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
   }, [text, file]);
 
   const save = async (): Promise<void> => {

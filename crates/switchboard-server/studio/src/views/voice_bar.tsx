@@ -17,6 +17,7 @@ export function VoiceBar({ conversation, agent, onClose }: { conversation: OpenC
   const [words, setWords] = useState("");
   const [problem, setProblem] = useState("");
   const [muted, setMuted] = useState(false);
+  const [isHeard, setHeard] = useState(false);
   const [waiting, setWaiting] = useState<Waiting[]>([]);
   const session = useRef<VoiceSession | null>(null);
 
@@ -54,6 +55,9 @@ export function VoiceBar({ conversation, agent, onClose }: { conversation: OpenC
         case "approval_required":
           setWaiting(event.waiting as Waiting[]);
           break;
+        case "sound":
+          setHeard(event.is_heard === true);
+          break;
         case "error":
           setProblem(String(event.message));
           break;
@@ -77,6 +81,7 @@ export function VoiceBar({ conversation, agent, onClose }: { conversation: OpenC
     setWaiting(waiting.filter((other) => other.call_id !== call.call_id));
   };
 
+  const shown = state === "listening" && isHeard ? "speaking" : state;
   return (
     <div class="voice" role="group" aria-label={t.speak}>
       {waiting.map((call) => (
@@ -87,14 +92,14 @@ export function VoiceBar({ conversation, agent, onClose }: { conversation: OpenC
         </div>
       ))}
       <div class="voice-row">
-        <span class={`voice-light ${state}`} aria-hidden="true">
+        <span class={`voice-light ${shown}`} aria-hidden="true">
           <Icon name="microphone" />
         </span>
         <div class="voice-text">
           <p role="status">
-            {speaker && <AgentName name={speaker} />} <span class="quiet-text">{t.voiceState(state)}</span>
+            {speaker && <AgentName name={speaker} />} <span class="quiet-text">{t.voiceState(shown)}</span>
           </p>
-          {words && <p class="voice-words">{words}</p>}
+          {words && <p class="voice-words" tabIndex={0}>{words}</p>}
           {problem && <p class="problem" role="alert">{problem}</p>}
         </div>
         <Button

@@ -25,11 +25,13 @@ export function WaitingStrip({ place }: { place: Route }): VNode | null {
   useEffect(() => setOpen(false), [place, isEmpty]);
   if (isEmpty) return null;
   const calls = elsewhere.reduce((sum, entry) => sum + entry.calls.length, 0);
+  const unreadable = elsewhere.filter((entry) => entry.error !== null).length;
+  const counts = [...(calls > 0 ? [t.waitingCount(calls)] : []), ...(unreadable > 0 ? [t.unreadableCount(unreadable)] : [])];
   return (
     <section class="waiting-strip" aria-label={t.waitingElsewhere} onKeyDown={(event) => event.key === "Escape" && setOpen(false)}>
       <button type="button" class="waiting-summary" aria-expanded={open} onClick={() => setOpen(!open)} data-test="waiting-open">
         <span class="pulse" aria-hidden="true" />
-        <strong>{t.waitingCount(calls)}</strong>
+        <strong>{counts.join(" · ")}</strong>
         <span class="waiting-names">{elsewhere.slice(0, 4).map((entry) => entry.title || entry.conversation).join(" · ")}</span>
         <Icon name="down" />
       </button>
@@ -62,6 +64,7 @@ function WaitingElsewhere({ entry, onDone }: { entry: WaitingConversation; onDon
         </button>
         <span class="quiet-text">{t.since(fullMoment(entry.since))}</span>
       </header>
+      {entry.error !== null && <p class="problem">{entry.error}</p>}
       <WaitingCalls calls={entry.calls} conversation={entry.conversation} />
     </article>
   );
