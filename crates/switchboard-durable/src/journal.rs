@@ -366,6 +366,18 @@ impl RunJournal {
         self.flush().await
     }
 
+    /// Adds an entry of a step that is written with the next one.
+    fn append_later(&self, entry: JournalEntry) -> Result<(), DurableError> {
+        let mut state = self.state();
+        if state.is_logged() {
+            state.add_to_log_later(entry);
+        } else {
+            let entry = stored(&self.0.id, &entry)?;
+            state.push(entry);
+        }
+        Ok(())
+    }
+
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
         let queued = self.state().queued;

@@ -488,7 +488,7 @@ async fn commit_recorded(
         committed.map_err(|error| commit_error(commits, error))
     };
     match journal
-        .step(place, Repeat::Allowed, Box::pin(commit))
+        .step(place, Repeat::Idempotent, Box::pin(commit))
         .await?
     {
         Carried::Recorded(committed) => {
