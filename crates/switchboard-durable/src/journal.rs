@@ -508,12 +508,16 @@ impl RunJournal {
                     let mut state = self.state();
                     state.revision = revision;
                     state.written = queued;
+                    let is_released = record.is_some();
                     if let Some(record) = record {
                         state.is_released = !matches!(record.status, RunStatus::Running {});
                         state.record = record;
                     }
                     drop(state);
                     self.0.readers.notify();
+                    if is_released {
+                        self.0.readers.notify_settled(id);
+                    }
                     return Ok(true);
                 }
                 Ok(_) => {}
