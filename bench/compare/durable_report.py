@@ -99,10 +99,11 @@ def steps(rows):
     lines = ["## Steps", "",
              "CPU time is that of the client and of the servers. *Added*: without what the same conversation takes as a plain run whose "
              f"conversation is stored. In brackets how many times the bare engine; above {TARGET} in bold.", ""]
-    lines += ["| engine | at once | steps per second | bare engine | plain run | CPU per step | bare | added | latency per step | bare | added |",
-              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines += ["| engine | at once | runs per second | steps per second | bare engine | plain run | CPU per step | bare | added | latency per step | bare | added |",
+              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for row in rows:
         cells = [NAMES[row["engine"]], str(row["at_once"])]
+        cells.append(number(middle(per_step(row, "durable", "per_second")) / row["counts"]["steps"]))
         cells += [number(middle(per_step(row, work, "per_second"))) for work in ("durable", "bare", "plain")]
         for what in ("cpu", "p50_us"):
             more, multiple = added(row, what)
@@ -118,6 +119,8 @@ def steps(rows):
             client = [micro(middle(per_step(row, work, "client_cpu"))) for work in ("durable", "bare", "plain")]
             lines.append(f"| {NAMES[row['engine']]} | {row['at_once']} | {ratio(row, 'cpu', other='commits'):.2f}× "
                          f"| {ratio(row, 'p50_us', other='commits'):.2f}× | " + " | ".join(client) + " |")
+    if any(row["engine"] == "python" for row in rows):
+        lines += ["", "The reference takes 7 steps for the same conversation: the model answers and the tools. It does not store the conversation."]
     counted = next((row["counts"] for row in rows if "journal_commits" in row["counts"]), None)
     if counted:
         lines += ["", "A run on the embedded engine has {steps} steps and {events} events. It makes {journal_commits} commits to its journal, of which "

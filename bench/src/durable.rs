@@ -26,7 +26,7 @@ pub use check::check_durable;
 pub use sizes::journal_sizes;
 pub use waiting::{recover_waiting, store_waiting};
 
-use counting::{Counts, CountingStore};
+use counting::{CountingStore, Counts};
 use load::{Work, work};
 use team::{ANSWER, MESSAGE, team};
 
@@ -75,11 +75,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failed> {
     Ok(builder.worker_threads(2).enable_all().build()?)
 }
 
-async fn work_named(
-    name: &str,
-    place: DurablePlace<'_>,
-    counts: &Counts,
-) -> Result<Work, Failed> {
+async fn work_named(name: &str, place: DurablePlace<'_>, counts: &Counts) -> Result<Work, Failed> {
     #[cfg(feature = "engines")]
     match (name, place.engine) {
         ("durable", "restate") => return engines::restate(place).await,
@@ -122,7 +118,12 @@ fn plain(store: Conversations) -> Work {
     work(move |name| {
         let (runner, session) = (runner.clone(), store.get(name));
         async move {
-            let result = runner.as_ref().clone().session(&session).run(MESSAGE).await?;
+            let result = runner
+                .as_ref()
+                .clone()
+                .session(&session)
+                .run(MESSAGE)
+                .await?;
             match &*result.final_text() {
                 ANSWER => Ok(()),
                 other => Err(format!("a run has answered {other:?}").into()),

@@ -16,15 +16,15 @@ use super::team::team;
 use super::{Failed, durable};
 
 /// The state of a run, about as long as it is.
-const DETAILS: &str =
-    r#"{"conversation":"1234-1234567890123456-1234","key":"m1","status":{"running":{}},"failures":0}"#;
+const DETAILS: &str = r#"{"conversation":"1234-1234567890123456-1234","key":"m1","status":{"running":{}},"failures":0}"#;
 
 /// A durable run with as many steps, in which nothing takes place: it is stored and taken, each step is a commit of the
 /// average size, and its end is stored.
 pub(super) fn empty_steps(store: Conversations, counts: &Counts) -> Work {
     let steps = counts.steps;
     let bytes = usize::try_from(counts.step_bytes / steps.max(1)).unwrap_or_default();
-    let content: Arc<str> = format!(r#"{{"step":"{}"}}"#, "x".repeat(bytes.saturating_sub(11))).into();
+    let content: Arc<str> =
+        format!(r#"{{"step":"{}"}}"#, "x".repeat(bytes.saturating_sub(11))).into();
     work(move |name| {
         let (store, content) = (store.clone(), content.clone());
         async move {

@@ -1,7 +1,7 @@
 //! A check that nothing is lost under load.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use switchboard_core::Session as _;

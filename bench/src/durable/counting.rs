@@ -33,7 +33,7 @@ pub(super) struct Counts {
     pub(super) steps: u64,
     pub(super) events: u64,
     pub(super) journal_commits: u64,
-    /// Those with the outcomes of steps.
+    /// Those with the outcomes of steps, without those that may be recorded with later ones.
     pub(super) step_commits: u64,
     /// The bytes of all entries and states of runs.
     pub(super) journal_bytes: u64,
@@ -87,18 +87,18 @@ impl Counts {
             return;
         }
         self.journal_commits += 1;
-        let mut steps = 0;
+        let mut is_of_steps = false;
         for entry in &commit.entries {
             let json = entry.content.as_json();
             self.journal_bytes += json.len() as u64;
             if json.starts_with(r#"{"step":"#) {
-                steps += 1;
+                self.steps += 1;
+                is_of_steps |= !json.contains(r#""kind":"conversation""#);
                 self.step_bytes += json.len() as u64;
             }
             self.events += u64::from(json.starts_with(r#"{"event":"#));
         }
-        self.steps += steps;
-        self.step_commits += u64::from(steps > 0);
+        self.step_commits += u64::from(is_of_steps);
         self.journal_bytes += commit.details.as_ref().map_or(0, |json| json.len() as u64);
     }
 }

@@ -4,11 +4,11 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Runner, Tool, tool};
 
 /// The message of the user.
-pub(super) const MESSAGE: &str = "I was charged twice for order 1047. Please look into it and pay one of them back.";
+pub(super) const MESSAGE: &str =
+    "I was charged twice for order 1047. Please look into it and pay one of them back.";
 
 /// The final answer.
-pub(super) const ANSWER: &str =
-    "You were charged twice. I have paid 49.90 back; it arrives within three days. Is there anything else?";
+pub(super) const ANSWER: &str = "You were charged twice. I have paid 49.90 back; it arrives within three days. Is there anything else?";
 
 /// The start of the message for which the first agent looks a number of times, and then answers.
 pub(super) const LOOK: &str = "Look ";
@@ -67,7 +67,8 @@ impl Model for InstantModel {
 }
 
 fn is_handoff_output(item: &Item) -> bool {
-    item.output().is_some_and(|output| output.contains("assistant"))
+    item.output()
+        .is_some_and(|output| output.contains("assistant"))
 }
 
 /// A runner of the team.

@@ -1,13 +1,13 @@
 //! Many runs that wait for a person.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use switchboard_core::approval::Decision;
 use switchboard_core::conversation::{
-    Commit, ConversationStore as _, Conversations, Expected, JOURNAL_PREFIX,
+    Commit, Committed, ConversationStore as _, Conversations, EntryContent, Expected,
+    JOURNAL_PREFIX,
 };
 use switchboard_durable::{DurableRunner, Embedded, RunStatus};
 
@@ -37,13 +37,14 @@ pub fn store_waiting(address: &str, runs: usize) -> Result<Value, Failed> {
             return Err(format!("the run is {:?}", waiting.status).into());
         }
         let journal = format!("{JOURNAL_PREFIX}{}", run.id());
-        let records = [record(&store, &journal).await?, record(&store, &name).await?];
-        let records: Vec<(String, Commit)> = records.into_iter().flatten().collect();
-        let bytes: usize = records.iter().map(|(_, commit)| size(commit)).sum();
+        // The journal has the revision of the conversation.
+        let conversation = Record::read(&store, &name).await?;
+        let records = [conversation, Record::read(&store, &journal).await?];
+        let bytes: usize = records.iter().map(|record| size(&record.commit)).sum();
         let (store, records) = (&store, &records);
-        let copies = stream::iter(1..runs).map(Ok).try_for_each_concurrent(AT_ONCE, |number| {
-            copy(store, records, number)
-        });
+        let copies = stream::iter(1..runs)
+            .map(Ok)
+            .try_for_each_concurrent(AT_ONCE, |number| copy(store, records, number));
         copies.await?;
         store.close().await;
         Ok(json!({"runs": runs, "bytes_per_run": bytes}))
@@ -55,29 +56,49 @@ fn name(number: usize) -> String {
 }
 
 /// A record as one commit.
-async fn record(store: &Conversations, id: &str) -> Result<Option<(String, Commit)>, Failed> {
-    let Some(head) = store.head(id).await? else {
-        return Ok(None);
-    };
-    let entries = store.read(id, 0..head.revision.next).await?;
-    let mut commit = Commit::new(Expected::New, entries);
-    commit.agent = Some(head.agent);
-    commit.details = head.details;
-    Ok(Some((id.to_owned(), commit)))
+struct Record {
+    id: String,
+    epoch: u64,
+    commit: Commit,
+}
+
+impl Record {
+    async fn read(store: &Conversations, id: &str) -> Result<Self, Failed> {
+        let head = store.head(id).await?.ok_or("a record is missing")?;
+        let entries = store.read(id, 0..head.revision.next).await?;
+        let mut commit = Commit::new(Expected::New, entries);
+        commit.agent = Some(head.agent);
+        commit.details = head.details;
+        Ok(Self {
+            id: id.to_owned(),
+            epoch: head.revision.epoch,
+            commit,
+        })
+    }
 }
 
 async fn copy(
     store: &Conversations,
-    records: &[(String, Commit)],
+    [conversation, journal]: &[Record; 2],
     number: usize,
 ) -> Result<(), Failed> {
-    let (first, copied) = (name(0), name(number));
-    for (id, commit) in records {
-        let mut commit = commit.clone();
-        let details = commit.details.take();
-        commit.details = details.map(|details| Arc::from(details.replace(&first, &copied)));
-        store.commit(&id.replace(&first, &copied), commit).await?;
+    let id = name(number);
+    let Committed::At(revision) = store.commit(&id, conversation.commit.clone()).await? else {
+        return Err("a conversation cannot be copied".into());
+    };
+    let copied = |text: &str| {
+        let epoch = revision.epoch.to_string();
+        text.replace(&name(0), &id)
+            .replace(&conversation.epoch.to_string(), &epoch)
+    };
+    let mut commit = journal.commit.clone();
+    commit.details = commit.details.map(|details| copied(&details).into());
+    for entry in &mut commit.entries {
+        if let EntryContent::Step(json) = &entry.content {
+            entry.content = EntryContent::Step(copied(json).into());
+        }
     }
+    store.commit(&copied(&journal.id), commit).await?;
     Ok(())
 }
 
