@@ -15,6 +15,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SCRATCH = TARGET / "bench-peers"
 
 PYTHON_PACKAGE = "openai-agents==0.24.0"
+DBOS_PACKAGES = ["dbos-openai-agents==0.3.0", "dbos==3.4.0"]
 FASTAPI_PACKAGES = ["fastapi==0.162.7", "uvicorn[standard]==0.54.0"]
 NODE_PACKAGE = "@openai/agents@0.20.0"
 
@@ -66,9 +67,9 @@ def build_for_counts():
     return [str(TARGET / "debug/bench")]
 
 
-def build_own():
+def build_own(options=()):
     say("building Switchboard")
-    subprocess.run(["cargo", "build", "--locked", "--release", "--package", "bench"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--locked", "--release", "--package", "bench", *options], cwd=ROOT, check=True)
 
 
 def build_rust_peers():
@@ -95,6 +96,15 @@ def install_fastapi():
     if found.returncode != 0:
         say("installing FastAPI")
         subprocess.run([python, "-m", "pip", "install", "--quiet", *FASTAPI_PACKAGES], check=True)
+
+
+def install_dbos():
+    """What the reference needs to run on DBOS."""
+    python = SCRATCH / "python/bin/python"
+    found = subprocess.run([python, "-c", "import dbos_openai_agents"], stderr=subprocess.DEVNULL)
+    if found.returncode != 0:
+        say("installing DBOS")
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *DBOS_PACKAGES], check=True)
 
 
 def install_node():

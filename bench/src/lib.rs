@@ -1,5 +1,5 @@
-//! Measures the cost of runs: CPU time, allocations and memory, in process and over HTTP, and of realtime
-//! sessions.
+//! Measures the cost of runs: CPU time, allocations and memory, in process and over HTTP, of realtime sessions, and of
+//! durable runs.
 //!
 //! The program `bench` runs one case and prints its cost. `bench/run` compares that with the cost in
 //! other libraries. See `bench/README.md`.
@@ -8,6 +8,7 @@ mod ages;
 mod baseline;
 mod concurrent;
 mod conversations;
+mod durable;
 mod history;
 mod measure;
 mod models;
@@ -19,6 +20,9 @@ mod work;
 pub use baseline::Baseline;
 pub use concurrent::{HistoryOwner, ParkedRuns, measure_spawned};
 pub use conversations::SessionCase;
+pub use durable::{
+    DurablePlace, check_durable, journal_sizes, recover_waiting, store_waiting, work_durably,
+};
 pub use history::{LONG, SHORT, history};
 pub use measure::{Measurement, measure, resident_bytes, runs_in};
 pub use realtime::{Load, RealtimeClient, RealtimeLoadServer};

@@ -10,6 +10,12 @@
 //! - `bench team_server PIECES PAUSE_MS FAILURES STORE` runs a team as a service whose model answers in so many pieces, with
 //!   a pause before each; a share of the model's answers fails. It prints its URL and stops when its input ends.
 //! - `bench team_callers PIECES PAUSE_MS CONVERSATIONS SECONDS URL` sends messages to it and reads the answers.
+//! - `bench durable WORK ENGINE STORE [INGRESS ADMIN]` does work of durable runs (`durable`, `plain`, `bare`, `commits`) on an
+//!   engine (`embedded`, `restate`, `dbos`) whenever it reads a line `AT_ONCE SECONDS`.
+//! - `bench durable_check STORE RUNS` starts durable runs, 32 at once, and counts what they have left.
+//! - `bench journal_sizes TURNS` counts the bytes of journals.
+//! - `bench store_waiting STORE RUNS` stores durable runs that wait for an approval, and `bench recover_waiting STORE RUNS` is
+//!   a process that starts with them.
 //! - `bench history ITEMS` prints the input history of runs, for the programs of the peers.
 
 use std::error::Error;
@@ -18,9 +24,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bench::{
-    Baseline, HistoryOwner, Load, Pace, ParkedRuns, RealtimeClient, RealtimeLoadServer,
-    ServiceLoad, SessionCase, TeamServer, WireCase, Work, history, measure, measure_spawned,
-    provider,
+    Baseline, DurablePlace, HistoryOwner, Load, Pace, ParkedRuns, RealtimeClient,
+    RealtimeLoadServer, ServiceLoad, SessionCase, TeamServer, WireCase, Work, check_durable,
+    history, journal_sizes, measure, measure_spawned, provider, recover_waiting, store_waiting,
+    work_durably,
 };
 use serde_json::Value;
 
@@ -48,6 +55,14 @@ fn main() -> ExitCode {
             url,
         ] => pace(pieces, pause_ms, "0")
             .and_then(|pace| call_team(pace, conversations, seconds, url)),
+        ["durable", work, engine, store] => work_at(work, engine, store, None),
+        ["durable", work, engine, store, ingress, admin] => {
+            work_at(work, engine, store, Some((ingress, admin)))
+        }
+        ["durable_check", store, runs] => durable_check(store, runs),
+        ["journal_sizes", turns] => print_sizes(turns),
+        ["store_waiting", store, runs] => waiting(store_waiting, store, runs),
+        ["recover_waiting", store, runs] => waiting(recover_waiting, store, runs),
         ["history", items] => print_history(items),
         ["once", case, runs] => once(case, runs, None),
         ["once", case, runs, url] => once(case, runs, Some(url)),
@@ -68,7 +83,9 @@ fn usage() -> Failed {
     format!(
         "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS | \
          talk_server FRAME_MS SECONDS | talk (switchboard|bare) SESSIONS FRAME_MS URL | \
-         team_server PIECES PAUSE_MS FAILURES STORE | team_callers PIECES PAUSE_MS CONVERSATIONS SECONDS URL; CASE is one of {}, {}, \
+         team_server PIECES PAUSE_MS FAILURES STORE | team_callers PIECES PAUSE_MS CONVERSATIONS SECONDS URL | \
+         durable (durable|plain|bare|commits) (embedded|restate|dbos) STORE [INGRESS ADMIN] | durable_check STORE RUNS | \
+         journal_sizes TURNS | (store_waiting|recover_waiting) STORE RUNS; CASE is one of {}, {}, \
          one_at_a_time, at_once_RUNS, parked_shared, parked_own, session_(open|message)_ITEMS, or over HTTP \
          [bare_|reading_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
         Work::NAMES.join(", "),
@@ -169,6 +186,39 @@ fn call_team(pace: Pace, conversations: &str, seconds: &str, url: &str) -> Resul
         pace,
     };
     println!("{}", load.run(url)?);
+    Ok(())
+}
+
+fn work_at(
+    work: &str,
+    engine: &str,
+    store: &str,
+    restate: Option<(&str, &str)>,
+) -> Result<(), Failed> {
+    let place = DurablePlace {
+        engine,
+        store,
+        restate,
+    };
+    work_durably(work, place)
+}
+
+fn durable_check(store: &str, runs: &str) -> Result<(), Failed> {
+    println!("{}", check_durable(store, runs.parse()?)?);
+    Ok(())
+}
+
+fn print_sizes(turns: &str) -> Result<(), Failed> {
+    println!("{}", journal_sizes(turns.parse()?)?);
+    Ok(())
+}
+
+fn waiting(
+    act: fn(&str, usize) -> Result<Value, Failed>,
+    store: &str,
+    runs: &str,
+) -> Result<(), Failed> {
+    println!("{}", act(store, runs.parse()?)?);
     Ok(())
 }
 

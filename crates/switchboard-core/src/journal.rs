@@ -31,7 +31,8 @@ use crate::run::Run;
 ///
 /// Steps of one run may overlap: tools of one response run concurrently.
 pub trait Journal: Send + Sync + 'static {
-    /// Carries out a step, unless its outcome is recorded. A new outcome is recorded before this returns.
+    /// Carries out a step, unless its outcome is recorded. A new outcome is recorded before this returns, or before that of the
+    /// next step if the effect is [`Idempotent`](Repeat::Idempotent).
     ///
     /// An [`AtMostOnce`](Repeat::AtMostOnce) effect is marked as begun before it starts. If the mark is there
     /// and no outcome, the effect was interrupted and must not start again.
@@ -158,6 +159,9 @@ pub enum Repeat {
     /// It begins again, with the same idempotency key.
     #[default]
     Allowed,
+    /// It begins again and makes no difference, as reading the conversation does, or a commit with a number. Its outcome
+    /// may be recorded later, together with that of another step.
+    Idempotent,
     /// It does not begin again; its outcome is unknown.
     AtMostOnce,
 }

@@ -22,6 +22,8 @@ struct Inner {
     /// Notified when a run has changed or ended, by the group of its identifier. A reader that is notified looks at its
     /// run in the store, so a change must not reach the readers of all runs.
     changed: [Notify; GROUPS],
+    /// Notified when a run has ended, or waits, in the same way.
+    settled: [Notify; GROUPS],
     /// Notified when this process has one run fewer.
     ended: Notify,
 }
@@ -51,6 +53,7 @@ impl Default for ActiveRuns {
         Self(Arc::new(Inner {
             runs: Mutex::default(),
             changed: std::array::from_fn(|_| Notify::new()),
+            settled: std::array::from_fn(|_| Notify::new()),
             ended: Notify::new(),
         }))
     }
@@ -61,9 +64,9 @@ impl ActiveRuns {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn group(&self, id: &str) -> &Notify {
-        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(id);
-        &self.0.changed[usize::try_from(hash % GROUPS as u64).unwrap_or_default()]
+    /// Returns `true` if this process has a run.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.runs().wake.contains_key(id)
     }
 
     /// Adds a run; `None` if this process has it already, or takes no more runs.
@@ -124,13 +127,28 @@ impl ActiveRuns {
 
     /// Tells readers that a run has changed.
     pub(crate) fn notify(&self, id: &str) {
-        self.group(id).notify_waiters();
+        self.0.changed[group(id)].notify_waiters();
     }
 
     /// Waits until a run of this process has changed, from the time of the call on. May also end if another run has.
     pub(crate) fn changed(&self, id: &str) -> Notified<'_> {
-        self.group(id).notified()
+        self.0.changed[group(id)].notified()
     }
+
+    /// Tells those who wait for a run that it has ended, or waits.
+    pub(crate) fn notify_settled(&self, id: &str) {
+        self.0.settled[group(id)].notify_waiters();
+    }
+
+    /// Waits until a run that this process has ends or waits, from the time of the call on. May also end if another does.
+    pub(crate) fn settled(&self, id: &str) -> Notified<'_> {
+        self.0.settled[group(id)].notified()
+    }
+}
+
+fn group(id: &str) -> usize {
+    let hash = BuildHasherDefault::<FxHasher>::default().hash_one(id);
+    usize::try_from(hash % GROUPS as u64).unwrap_or_default()
 }
 
 impl ActiveRun {
@@ -152,6 +170,7 @@ impl Drop for ActiveRun {
         }
         drop(runs);
         self.all.notify(&self.id);
+        self.all.notify_settled(&self.id);
         self.all.0.ended.notify_waiters();
     }
 }

@@ -1,6 +1,7 @@
 //! A durable run: its state, its events, and the messages to it.
 
 use std::fmt;
+use std::time::Duration;
 
 use switchboard_core::approval::{Decision, Interruption};
 use switchboard_core::people::PersonAnswer;
@@ -11,6 +12,9 @@ use crate::error::{DurableError, DurableErrorKind};
 use crate::events::{Overdue, POLL, RunEvents};
 use crate::record::{RunRecord, RunStatus};
 use crate::runner::DurableRunner;
+
+/// The pause between two looks at a run of this process.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A message to a run that waits.
 #[derive(Debug, Clone)]
@@ -49,15 +53,18 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// The store's error.
     pub async fn wait(&self) -> Result<RunRecord, DurableError> {
+        let active = &self.runner.team.active;
         let mut overdue = Overdue::default();
         loop {
-            let changed = self.runner.team.active.changed(&self.id);
+            let settled = active.settled(&self.id);
             let record = self.record().await?;
             if record.is_settled() {
                 return Ok(record);
             }
             overdue.look(&*self.runner.engine, &record).await?;
-            let _ = tokio::time::timeout(POLL, changed).await;
+            // The end of a run of this process is notified.
+            let pause = if active.has(&self.id) { LOOK } else { POLL };
+            let _ = tokio::time::timeout(pause, settled).await;
         }
     }
 

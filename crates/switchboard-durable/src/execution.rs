@@ -295,7 +295,16 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         };
         let mut waits = 0;
         loop {
-            let drive = self.drive(&runner, journal, run, active);
+            let drive = async {
+                let driven = self.drive(&runner, journal, run, active).await;
+                // The state of a run that is done says enough.
+                if !matches!(driven, Driven::Done(_))
+                    && let Err(error) = journal.finish_log().await
+                {
+                    tracing::debug!(%error, "the end of a drive is not recorded");
+                }
+                driven
+            };
             let waiting = match journal.with_log(log, drive).await {
                 Driven::Waiting(result) if !journal.stops() => result,
                 driven => return Ok(self.after(journal, Some(driven))),

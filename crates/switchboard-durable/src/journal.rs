@@ -375,6 +375,18 @@ impl RunJournal {
         self.flush().await
     }
 
+    /// Adds an entry of a step that is written with the next one.
+    fn append_later(&self, entry: JournalEntry) -> Result<(), DurableError> {
+        let mut state = self.state();
+        if state.is_logged() {
+            state.add_to_log_later(entry);
+        } else {
+            let entry = stored(&self.0.id, &entry)?;
+            state.push(entry);
+        }
+        Ok(())
+    }
+
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
         let queued = self.state().queued;
@@ -515,12 +527,16 @@ impl RunJournal {
                     let mut state = self.state();
                     state.revision = revision;
                     state.written = queued;
+                    let is_released = record.is_some();
                     if let Some(record) = record {
                         state.is_released = !matches!(record.status, RunStatus::Running {});
                         state.record = record;
                     }
                     drop(state);
                     self.0.readers.notify(id);
+                    if is_released {
+                        self.0.readers.notify_settled(id);
+                    }
                     return Ok(true);
                 }
                 Ok(None) => {}

@@ -14,6 +14,7 @@ use crate::environment::environment;
 use crate::error::Error;
 use crate::filters::write_summary;
 use crate::items::Items;
+use crate::journal::{Repeat, StepKind};
 
 /// The outcome of a compaction.
 #[derive(Debug)]
@@ -55,7 +56,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let open = opened.insert(open.map_err(load_error)?);
             Ok::<_, Error>(open.revision())
         };
-        let revision = effect!(self, Conversation, "open", open)?;
+        let revision = match self.journal.as_deref() {
+            None => open.await?,
+            Some(journal) => {
+                let place = (self.run.turns(), StepKind::Conversation, "open");
+                let opened = journal.step(place, Repeat::Idempotent, Box::pin(open));
+                opened.await?.into_value()?
+            }
+        };
         match opened {
             Some(open) => Ok(open),
             None => reopen(conversation, revision, limit).await,

@@ -1,6 +1,7 @@
 //! Loading a stored conversation at the start of a run, and committing its turns.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_timer::Delay;
@@ -13,18 +14,20 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, call, catch_panic};
 use crate::conversation::{
     Conversation, ConversationError, ConversationErrorKind, OpenConversation, Refusal, TurnCommit,
-    TurnCommitted,
+    TurnCommitted, now, to_millis,
 };
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::InputGuardrail;
 use crate::items::Item;
 use crate::journal::{self, Carried, JournalScope, Repeat, StepKind};
+use crate::lock::lock;
 use crate::run::agent_keys;
 use crate::runner::{ActiveAgent, Exclusive, HistoryPolicy};
 
 /// The time after which a lease ends by itself, and the time after which it is extended.
 const LEASE: Duration = Duration::from_secs(30);
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
+const LEASE_RENEWAL_MILLIS: i64 = 10_000;
 
 /// The first and the longest pause between two attempts to get a lease.
 const LEASE_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
@@ -43,9 +46,16 @@ pub(super) struct AttachedConversation {
 
 /// The lease of a conversation.
 #[derive(Debug, Clone)]
-pub(super) struct Lease {
+pub(super) struct Lease(Arc<LeaseState>);
+
+#[derive(Debug)]
+struct LeaseState {
     conversation: Conversation,
     owner: String,
+    /// The time of the last extension, in milliseconds since 1970.
+    extended: AtomicI64,
+    /// The timer of the next extension, between two steps. A new one for each step would wake the thread of the timers.
+    timer: Mutex<Option<Delay>>,
 }
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -344,11 +354,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(exclusive) = exclusive else {
             return Ok(());
         };
-        let lease = Lease {
+        let lease = Lease(Arc::new(LeaseState {
             conversation: conversation.clone(),
             // A run with a journal takes its own lease again after a crash.
             owner: self.id_in_conversation().as_ref().to_owned(),
-        };
+            extended: AtomicI64::default(),
+            timer: Mutex::default(),
+        }));
         let (mut pause, longest) = LEASE_PAUSES;
         let mut waited = Duration::ZERO;
         while !lease.extend().await.map_err(load_error)? {
@@ -365,15 +377,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    /// Extends the lease of the conversation. Nothing more is done if another run has it by now.
+    /// Extends the lease of the conversation, unless that was done a short time ago. Nothing more is done if another run
+    /// has it by now.
     pub(super) async fn extend_lease(&self) -> Result<(), Error> {
-        let Some(lease) = &self.lease else {
+        let Some(lease) = self.lease.as_ref().filter(|lease| !lease.is_fresh()) else {
             return Ok(());
         };
         match Box::pin(lease.extend()).await {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let error = ConversationError::leased(lease.conversation.name());
+                let error = ConversationError::leased(lease.0.conversation.name());
                 Err(session_error(
                     "the run stopped before its next step",
                     error.into(),
@@ -413,26 +426,51 @@ impl<C: Send + Sync + 'static> Driver<C> {
 impl Lease {
     /// Does a step, and extends the lease while it takes long.
     pub(super) async fn kept_during<T>(&self, step: impl Future<Output = T>) -> T {
-        let renew = std::pin::pin!(async {
-            loop {
-                Delay::new(LEASE_RENEWAL).await;
-                if let Err(error) = self.extend().await {
-                    tracing::warn!(%error, "the lease of a conversation could not be extended");
+        let kept = lock(&self.0.timer).take();
+        let mut timer = kept.unwrap_or_else(|| Delay::new(LEASE_RENEWAL));
+        let outcome = {
+            let renew = std::pin::pin!(async {
+                loop {
+                    (&mut timer).await;
+                    if let Err(error) = self.extend().await {
+                        tracing::warn!(%error, "the lease of a conversation could not be extended");
+                    }
+                    timer.reset(LEASE_RENEWAL);
                 }
+            });
+            match select(std::pin::pin!(step), renew).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right((never, _)) => never,
             }
-        });
-        match select(std::pin::pin!(step), renew).await {
-            Either::Left((outcome, _)) => outcome,
-            Either::Right((never, _)) => never,
-        }
+        };
+        *lock(&self.0.timer) = Some(timer);
+        outcome
     }
 
     async fn extend(&self) -> Result<bool, BoxError> {
-        self.conversation.lease(&self.owner, LEASE).await
+        let begun = to_millis(now());
+        let LeaseState {
+            conversation,
+            owner,
+            extended,
+            ..
+        } = &*self.0;
+        let is_own = conversation.lease(owner, LEASE).await?;
+        if is_own {
+            extended.store(begun, Ordering::Relaxed);
+        }
+        Ok(is_own)
+    }
+
+    /// Returns `true` if it need not be extended yet. By the clock of the system, which also counts the time for which the
+    /// machine was suspended.
+    fn is_fresh(&self) -> bool {
+        let since = to_millis(now()) - self.0.extended.load(Ordering::Relaxed);
+        (0..LEASE_RENEWAL_MILLIS).contains(&since)
     }
 
     async fn end(&self) -> Result<(), BoxError> {
-        self.conversation.release(&self.owner).await
+        self.0.conversation.release(&self.0.owner).await
     }
 }
 
@@ -450,7 +488,7 @@ async fn commit_recorded(
         committed.map_err(|error| commit_error(commits, error))
     };
     match journal
-        .step(place, Repeat::Allowed, Box::pin(commit))
+        .step(place, Repeat::Idempotent, Box::pin(commit))
         .await?
     {
         Carried::Recorded(committed) => {

@@ -28,6 +28,8 @@ pub(super) struct LogState {
     wanted: FxHashSet<StepKey>,
     /// Entries for the next batch, and the numbers of entries queued, taken for a batch, and recorded.
     queue: Vec<JournalEntry>,
+    /// Entries that are recorded with the next ones.
+    later: Vec<JournalEntry>,
     queued: u64,
     taken: u64,
     recorded: u64,
@@ -74,6 +76,13 @@ impl State {
 
     pub(super) fn knows(&self, key: &StepKey) -> bool {
         self.outcomes.contains_key(key) || self.waits.contains(key) || self.unknown.contains(key)
+    }
+
+    /// Adds an entry that is recorded with the next ones.
+    pub(super) fn add_to_log_later(&mut self, entry: JournalEntry) {
+        if let Some(log) = self.log() {
+            log.later.push(entry);
+        }
     }
 
     /// Returns `true` if the driver needs the next batch.
@@ -133,6 +142,7 @@ impl RunJournal {
             None => return Ok(()),
             Some(log) => {
                 let before = log.queue.len();
+                log.queue.append(&mut log.later);
                 log.queue.extend(entries);
                 log.queued += (log.queue.len() - before) as u64;
                 log.queued
@@ -145,6 +155,15 @@ impl RunJournal {
         })
         .await;
         self.check()
+    }
+
+    /// Records what waits for later entries, so that nothing of the run comes after the entries of a wait.
+    pub(crate) async fn finish_log(&self) -> Result<(), DurableError> {
+        let is_finished = self.state().log().is_none_or(|log| log.later.is_empty());
+        if is_finished {
+            return Ok(());
+        }
+        self.append_to_log([]).await
     }
 
     /// Lets the batch in progress end, if it waits for the outcome of a step that has none.

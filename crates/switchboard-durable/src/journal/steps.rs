@@ -64,7 +64,11 @@ impl Journal for RunJournal {
                 return Ok(Stepped::Ran);
             }
         };
-        self.append([entry]).await?;
+        if repeat == Repeat::Idempotent {
+            self.append_later(entry)?;
+        } else {
+            self.append([entry]).await?;
+        }
         self.state().record.failures = 0;
         Ok(Stepped::Ran)
     }

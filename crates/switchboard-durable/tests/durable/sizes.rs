@@ -7,6 +7,8 @@ use switchboard_core::conversation::{ConversationStore as _, Conversations, JOUR
 use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Runner, tool};
 use switchboard_durable::{DurableRunner, Embedded, RunStatus};
 
+use crate::fault_store::FaultStore;
+
 /// A model that calls a tool a number of times, and then answers.
 struct Caller(usize);
 
@@ -26,9 +28,8 @@ impl Model for Caller {
     }
 }
 
-/// The bytes of the journal for each turn of a run.
-async fn bytes_per_turn(turns: usize) -> usize {
-    let store = Conversations::in_memory();
+/// Does a run of so many turns, and returns its identifier.
+async fn run_of(turns: usize, store: &Conversations) -> String {
     let look = tool::<()>("look").run(|_ctx, (): ()| "There are 7 of them.");
     let agent = Agent::new("Counter").tool(look);
     let runner = Runner::new(&agent)
@@ -43,7 +44,14 @@ async fn bytes_per_turn(turns: usize) -> usize {
             output: "Done.".into()
         }
     );
-    let name: Arc<str> = format!("{JOURNAL_PREFIX}{}", run.id()).into();
+    run.id().to_owned()
+}
+
+/// The bytes of the journal for each turn of a run.
+async fn bytes_per_turn(turns: usize) -> usize {
+    let store = Conversations::in_memory();
+    let id = run_of(turns, &store).await;
+    let name: Arc<str> = format!("{JOURNAL_PREFIX}{id}").into();
     let head = store.head(&name).await.unwrap().unwrap();
     let entries = store.read(&name, 0..head.revision.next).await.unwrap();
     let bytes: usize = entries
@@ -66,4 +74,18 @@ async fn a_step_takes_the_same_room_however_long_the_history_is() {
         "{sizes:?}"
     );
     assert!(sizes[2] < 4_000, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn commits_to_the_conversation_are_recorded_without_writes_of_their_own() {
+    let counted = FaultStore::new(Conversations::in_memory(), None, None);
+    let turns = 100;
+    run_of(turns, &Conversations::new(counted.clone())).await;
+    // A model answer, a tool's output and the commit of each turn; a few more for the start, the end, and events that are
+    // written because time has passed.
+    let writes = counted.writes();
+    assert!(
+        (3 * turns..3 * turns + turns / 2).contains(&writes),
+        "{writes}"
+    );
 }

@@ -286,6 +286,13 @@ pub(super) fn delete_expired(
 }
 
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Vec<Head>, Failure> {
+    let (sql, parameters) = list_statement(query);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let heads = statement.query_map(rusqlite::params_from_iter(parameters), parse_head)?;
+    Ok(heads.collect::<Result<_, _>>()?)
+}
+
+fn list_statement(query: &ListQuery) -> (String, Vec<Value>) {
     let mut sql = concat!("SELECT ", head_columns!(), " FROM conversation WHERE TRUE").to_owned();
     let mut parameters: Vec<Value> = Vec::new();
     if let Some(folder) = &query.folder {
@@ -300,15 +307,22 @@ pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Vec<Hea
         sql += " AND expires <= ?";
         parameters.push(to_millis(time).into());
     }
-    sql += match query.listed {
-        Listed::Journals => " AND name >= 'switchboard-run:' AND name < 'switchboard-run;'",
-        _ => " AND NOT (name >= 'switchboard-run:' AND name < 'switchboard-run;')",
+    // Those that have expired are few: a plus keeps the indexes of other columns from being used.
+    let plus = if query.expired_before.is_some() {
+        "+"
+    } else {
+        ""
     };
-    sql += " ORDER BY changed DESC, name LIMIT ?";
+    let not = match query.listed {
+        Listed::Journals => "",
+        _ => "NOT ",
+    };
+    sql += &format!(
+        " AND {not}({plus}name >= 'switchboard-run:' AND {plus}name < 'switchboard-run;') \
+         ORDER BY {plus}changed DESC, name LIMIT ?"
+    );
     parameters.push(to_limit(query.limit).into());
-    let mut statement = connection.prepare_cached(&sql)?;
-    let heads = statement.query_map(rusqlite::params_from_iter(parameters), parse_head)?;
-    Ok(heads.collect::<Result<_, _>>()?)
+    (sql, parameters)
 }
 
 pub(super) fn search(connection: &Connection, query: &SearchQuery) -> Result<Vec<Found>, Failure> {
@@ -405,4 +419,36 @@ fn from_sql(number: i64) -> u64 {
 /// To SQLite, a negative limit is none.
 fn to_limit(limit: Option<usize>) -> i64 {
     limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema::ensure_tables;
+
+    /// A worker asks for the runs that are due twice a second, also where very many wait.
+    #[test]
+    fn what_has_expired_is_found_by_its_time_and_not_by_looking_at_all() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        ensure_tables(Path::new("memory"), &mut connection).unwrap();
+        for listed in [Listed::Journals, Listed::Conversations] {
+            let mut query = ListQuery::default();
+            (query.listed, query.expired_before) = (listed, Some(from_millis(1)));
+            let (sql, parameters) = list_statement(&query);
+            let sql = format!("EXPLAIN QUERY PLAN {sql}");
+            let mut plan = connection.prepare(&sql).unwrap();
+            let plan = plan.query_map(rusqlite::params_from_iter(parameters), |row| {
+                row.get::<_, String>(3)
+            });
+            let plan: Vec<String> = plan.unwrap().collect::<Result<_, _>>().unwrap();
+            assert_eq!(
+                plan,
+                [
+                    "SEARCH conversation USING INDEX conversation_expires (expires<?)",
+                    "USE TEMP B-TREE FOR ORDER BY"
+                ]
+            );
+        }
+    }
 }

@@ -11,13 +11,14 @@ use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
 };
 
-/// A store in memory that counts the entries that are read and written, can lose the answer to a commit,
+/// A store in memory that counts the entries that are read and written, and the leases that are taken or extended, can lose the answer to a commit,
 /// and lets something happen after a list.
 #[derive(Clone, Default)]
 pub(super) struct ObservedStore {
     store: MemoryStore,
     entries: Arc<AtomicUsize>,
     calls: Arc<AtomicUsize>,
+    leases: Arc<AtomicUsize>,
     loses_answer: Arc<AtomicBool>,
     after_list: Arc<Mutex<Option<BoxFuture<'static, ()>>>>,
 }
@@ -36,6 +37,11 @@ impl ObservedStore {
     /// Does something between the next list and its answer.
     pub(super) fn after_next_list(&self, action: impl Future<Output = ()> + Send + 'static) {
         *self.after_list.lock().unwrap() = Some(Box::pin(action));
+    }
+
+    /// The number of times that a lease was taken or extended.
+    pub(super) fn leases(&self) -> usize {
+        self.leases.load(Ordering::Relaxed)
     }
 
     /// The entries and the calls since the last time.
@@ -92,6 +98,7 @@ impl ConversationStore for ObservedStore {
     }
 
     async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
+        self.leases.fetch_add(1, Ordering::Relaxed);
         self.store.lease(id, owner, time).await
     }
 

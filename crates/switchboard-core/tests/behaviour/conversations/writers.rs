@@ -165,6 +165,21 @@ async fn a_run_gives_up_waiting_and_the_lease_of_a_failed_run_is_ended() {
 }
 
 #[tokio::test]
+async fn a_lease_is_extended_when_time_has_passed_and_not_before_each_step() {
+    let store = ObservedStore::default();
+    let session = Conversations::new(store.clone()).get("c");
+    let look = tool::<()>("look").run(|_ctx, (): ()| "There are 7.");
+    let agent = Agent::new("A").tool(look);
+    let model = ScriptedModel::new()
+        .call("look", "{}")
+        .call("look", "{}")
+        .say("There are 7 of them.");
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.exclusive(Duration::ZERO).run("Count").await.unwrap();
+    assert_eq!(store.leases(), 1);
+}
+
+#[tokio::test]
 async fn a_commit_that_is_made_again_changes_nothing() {
     use switchboard_core::conversation::{
         Commit, Committed, ConversationStore, Entry, EntryContent, Expected, MemoryStore,
