@@ -16,7 +16,7 @@ pub(crate) use commands::{
     TRANSCRIPTION_MODEL, Test, Voice,
 };
 pub(crate) use options::{
-    Answer, Approve, ApproveBy, Lease, OutputOptions, TalkOptions, TeamOptions,
+    Answer, Approve, ApproveBy, EngineName, EngineOptions, OutputOptions, TalkOptions, TeamOptions,
 };
 pub(crate) use parsers::{AgentVoice, voice};
 pub(crate) use runs::{EngineName, ResumeRun, Runs, RunsCommand, Worker};

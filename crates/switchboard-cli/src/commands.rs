@@ -91,15 +91,18 @@ async fn open_conversation(
     args: &args::TalkOptions,
 ) -> Result<(Conversation, Option<TraceFile>), Failure> {
     let trace = args.trace.as_deref().map(TraceFile::create).transpose()?;
-    let store = match (&args.session, &args.store) {
-        (None, _) => ConversationStore::in_memory(),
-        (Some(name), Some(address)) => ConversationStore::open(name, Some(address)).await?,
-        (Some(name), None) => ConversationStore::open(name, team.open.store()?).await?,
+    let address = match &args.store {
+        Some(address) => Some(address.clone()),
+        None => team.open.store()?.map(ToOwned::to_owned),
+    };
+    let store = match &args.session {
+        None => ConversationStore::in_memory(),
+        Some(name) => ConversationStore::open(name, address.as_deref()).await?,
     };
     let conversation = Conversation::new(team, store, args.agent.as_deref(), trace.clone()).await?;
     let mut conversation = conversation.take_over(args.force);
     if args.durable {
-        conversation.make_durable(args.lease.lease).await?;
+        conversation.make_durable(&args.engine, address.as_deref()).await?;
     }
     Ok((conversation, trace))
 }

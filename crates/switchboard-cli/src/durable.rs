@@ -1,8 +1,8 @@
 //! Durable runs of the program: their engine, their names, and their failures.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use switchboard_core::Runner;
 use switchboard_core::conversation::Conversations;
@@ -10,15 +10,55 @@ use switchboard_core::stream::StreamEvent;
 use switchboard_durable::{DurableError, DurableErrorKind, DurableRunner, Embedded};
 use switchboard_teamfile::Context;
 
+use crate::args::{EngineName, EngineOptions};
 use crate::failure::{Exit, Failure};
 
-/// A runner on the embedded engine.
+/// The addresses of a worker on a Restate server.
+#[cfg_attr(not(feature = "restate"), expect(dead_code, reason = "only Restate calls workers"))]
+pub(crate) struct Served<'a> {
+    /// The admin address of the server.
+    pub(crate) admin: &'a str,
+    /// The address at which the server reaches the worker.
+    pub(crate) listen: SocketAddr,
+}
+
+/// A runner on the engine of the command line. `address` is that of the store; `served` is for workers.
 pub(crate) fn runner(
     store: &Conversations,
-    lease: Duration,
+    address: Option<&str>,
+    options: &EngineOptions,
+    served: Option<Served<'_>>,
     runner: Runner<Context, Arc<Context>>,
-) -> DurableRunner<Context> {
-    DurableRunner::new(Embedded::new(store.clone()).lease(lease), runner)
+) -> Result<DurableRunner<Context>, Failure> {
+    #[cfg(not(any(feature = "restate", feature = "dbos")))]
+    let _ = (address, served);
+    Ok(match options.engine {
+        EngineName::Embedded => {
+            let engine = Embedded::new(store.clone()).lease(options.lease);
+            DurableRunner::new(engine, runner)
+        }
+        #[cfg(feature = "restate")]
+        EngineName::Restate => {
+            let mut restate = switchboard_durable::Restate::new(store.clone(), &options.restate);
+            if let Some(Served { admin, listen }) = served {
+                restate = restate.admin(admin).listen(listen);
+            }
+            DurableRunner::new(restate, runner)
+        }
+        #[cfg(feature = "dbos")]
+        EngineName::Dbos => {
+            let database = options.dbos.as_deref().or(address);
+            let database = database.filter(|url| url.starts_with("postgres"));
+            let Some(database) = database else {
+                return Err(Failure::usage(
+                    "DBOS needs a PostgreSQL database",
+                    "name it with --dbos, or have the store there: --store postgres://...",
+                ));
+            };
+            let dbos = switchboard_durable::Dbos::new(store.clone(), database);
+            DurableRunner::new(dbos.lease(options.lease), runner)
+        }
+    })
 }
 
 /// A name for a message that has none.

@@ -87,23 +87,56 @@ pub(crate) struct TalkOptions {
     pub(crate) durable: bool,
 
     #[command(flatten)]
-    pub(crate) lease: Lease,
+    pub(crate) engine: EngineOptions,
 }
 
-/// The lease of durable runs.
+/// The engine of durable runs.
 #[derive(Debug, Args)]
-pub(crate) struct Lease {
+pub(crate) struct EngineOptions {
+    /// The engine that carries durable runs through the ends of processes
+    #[arg(long, value_enum, default_value_t, value_name = "ENGINE")]
+    pub(crate) engine: EngineName,
+
     /// The time after which another process may take durable runs of one that is gone, as in 15s
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
     pub(crate) lease: Duration,
+
+    /// The ingress of the Restate server
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub(crate) restate: String,
+
+    /// The PostgreSQL database of DBOS. Without it, the one of the store
+    #[cfg(feature = "dbos")]
+    #[arg(long, value_name = "URL")]
+    pub(crate) dbos: Option<String>,
 }
 
-impl Default for Lease {
+impl Default for EngineOptions {
     fn default() -> Self {
         Self {
+            engine: EngineName::default(),
             lease: Duration::from_secs(15),
+            #[cfg(feature = "restate")]
+            restate: String::new(),
+            #[cfg(feature = "dbos")]
+            dbos: None,
         }
     }
+}
+
+/// The engines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// Journals in the store of the sessions; no server
+    #[default]
+    Embedded,
+    /// A Restate server; see --restate
+    #[cfg(feature = "restate")]
+    Restate,
+    /// DBOS, in the PostgreSQL database of the store, or that of --dbos
+    #[cfg(feature = "dbos")]
+    Dbos,
 }
 
 /// The decisions on calls that wait for approval.

@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
-use super::options::{Answer, Approve, Lease, OutputOptions, TeamOptions};
+use super::options::{Answer, Approve, EngineOptions, OutputOptions, TeamOptions};
 use super::parsers::at_least_one;
 
 /// `switchboard runs`.
@@ -87,7 +87,7 @@ pub(crate) struct ResumeRun {
     pub(crate) answer: Answer,
 
     #[command(flatten)]
-    pub(crate) lease: Lease,
+    pub(crate) engine: EngineOptions,
 
     #[command(flatten)]
     pub(crate) output: OutputOptions,
@@ -102,10 +102,6 @@ pub(crate) struct Worker {
     #[command(flatten)]
     pub(crate) options: TeamOptions,
 
-    /// The engine that carries runs through the ends of processes
-    #[arg(long, value_enum, default_value_t, value_name = "ENGINE")]
-    pub(crate) engine: EngineName,
-
     /// The store of sessions and runs: sqlite:PATH, postgres://... or redis://...
     ///
     /// Without it, the store that the team file names, or else the data folder.
@@ -113,12 +109,7 @@ pub(crate) struct Worker {
     pub(crate) store: Option<String>,
 
     #[command(flatten)]
-    pub(crate) lease: Lease,
-
-    /// The ingress of the Restate server
-    #[cfg(feature = "restate")]
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    pub(crate) restate: String,
+    pub(crate) engine: EngineOptions,
 
     /// The admin address of the Restate server, with which the worker registers itself
     #[cfg(feature = "restate")]
@@ -129,23 +120,4 @@ pub(crate) struct Worker {
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
     pub(crate) listen: std::net::SocketAddr,
-
-    /// The PostgreSQL database of DBOS. Without it, the one of the store
-    #[cfg(feature = "dbos")]
-    #[arg(long, value_name = "URL")]
-    pub(crate) dbos: Option<String>,
-}
-
-/// The engines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EngineName {
-    /// Journals in the store of the sessions; no server
-    #[default]
-    Embedded,
-    /// A Restate server; see --restate
-    #[cfg(feature = "restate")]
-    Restate,
-    /// DBOS, in the PostgreSQL database of the store, or that of --dbos
-    #[cfg(feature = "dbos")]
-    Dbos,
 }

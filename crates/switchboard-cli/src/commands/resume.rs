@@ -25,7 +25,7 @@ pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure>
         approve: args.approve,
         trace: args.trace,
         durable: false,
-        lease: args::Lease::default(),
+        engine: args::EngineOptions::default(),
     };
     let (mut conversation, trace) = open_conversation(team, &talk).await?;
     if !conversation.load_waiting().await? {

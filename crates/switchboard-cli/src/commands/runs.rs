@@ -54,7 +54,9 @@ pub(super) async fn run(
             writeln!(out, "{done} {}", one_line(&id))?;
             Exit::Ok
         }
-        RunsCommand::Resume(args) => resume(*args, &store, &runs, look).await?,
+        RunsCommand::Resume(run) => {
+            resume(*run, &store, args.store.as_deref(), &runs, look).await?
+        }
     };
     store.close().await;
     out.flush()?;
@@ -232,6 +234,7 @@ fn positioned(event: &RunEvent) -> Result<String, Failure> {
 async fn resume(
     args: ResumeRun,
     store: &Conversations,
+    address: Option<&str>,
     runs: &RunStore,
     look: Look,
 ) -> Result<Exit, Failure> {
@@ -252,7 +255,7 @@ async fn resume(
         .answer_with(approvals::given_answer(&args.answer)?);
     let session = ConversationStore::of(store.get(record.conversation.as_str()));
     let mut conversation = Conversation::new(team, session, None, None).await?;
-    conversation.make_durable(args.lease.lease).await?;
+    conversation.make_durable(&args.engine, address).await?;
     let mut signals = Signals::listen()?;
     let mut sink = super::sink(&args.output, look, conversation.team());
     let outcome = conversation

@@ -5,7 +5,7 @@ use std::time::Duration;
 use switchboard_durable::DurableRunner;
 use switchboard_teamfile::{Context, TeamFile};
 
-use crate::args::{EngineName, Worker};
+use crate::args::Worker;
 use crate::conversation_store;
 use crate::durable;
 use crate::failure::{Exit, Failure};
@@ -41,30 +41,15 @@ async fn work(args: &Worker) -> Result<Exit, Failure> {
     if let Ok(path) = std::fs::canonicalize(&args.team) {
         runner = runner.team_source(path.display().to_string());
     }
-    let durable: DurableRunner<Context> = match args.engine {
-        EngineName::Embedded => durable::runner(&store, args.lease.lease, runner),
-        #[cfg(feature = "restate")]
-        EngineName::Restate => {
-            let restate = switchboard_durable::Restate::new(store.clone(), &args.restate);
-            let restate = restate.admin(&args.restate_admin).listen(args.listen);
-            DurableRunner::new(restate, runner)
-        }
-        #[cfg(feature = "dbos")]
-        EngineName::Dbos => {
-            let database = args.dbos.clone().or_else(|| address.clone());
-            let database = database.filter(|url| url.starts_with("postgres"));
-            let database = database.ok_or_else(|| Failure::Message {
-                exit: Exit::Usage,
-                message: "DBOS needs a PostgreSQL database".to_owned(),
-                help: Some(
-                    "name it with --dbos, or have the store there: --store postgres://..."
-                        .to_owned(),
-                ),
-            })?;
-            let dbos = switchboard_durable::Dbos::new(store.clone(), database);
-            DurableRunner::new(dbos.lease(args.lease.lease), runner)
-        }
-    };
+    #[cfg(feature = "restate")]
+    let served = Some(durable::Served {
+        admin: &args.restate_admin,
+        listen: args.listen,
+    });
+    #[cfg(not(feature = "restate"))]
+    let served = None;
+    let durable: DurableRunner<Context> =
+        durable::runner(&store, address.as_deref(), &args.engine, served, runner)?;
     let mut signals = Signals::listen()?;
     // For scripts, which wait for it.
     println!("working");

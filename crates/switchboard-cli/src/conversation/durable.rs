@@ -7,6 +7,7 @@ use switchboard_core::ErrorKind;
 use switchboard_durable::{DurableRun, DurableRunner, RunEvent, RunStatus};
 use switchboard_teamfile::Context;
 
+use crate::args::EngineOptions;
 use super::{Conversation, RunOutcome, TICK, sleep_until};
 use crate::approvals::WaitingRun;
 use crate::durable::{self, failure};
@@ -36,7 +37,11 @@ impl Durable {
 
 impl Conversation {
     /// Lets answers survive the end of the program.
-    pub(crate) async fn make_durable(&mut self, lease: Duration) -> Result<(), Failure> {
+    pub(crate) async fn make_durable(
+        &mut self,
+        engine: &EngineOptions,
+        address: Option<&str>,
+    ) -> Result<(), Failure> {
         self.give_now().await?;
         let runner = self.team.runner();
         let mut runner = runner.take_over_conversations(self.takes_over);
@@ -46,7 +51,7 @@ impl Conversation {
         }
         let store = self.store.conversation().conversations();
         self.durable = Some(Durable {
-            runner: durable::runner(store, lease, runner),
+            runner: durable::runner(store, address, engine, None, runner)?,
             key: None,
             run: None,
         });
