@@ -19,7 +19,7 @@ pub(crate) use options::{
     Answer, Approve, ApproveBy, EngineName, EngineOptions, OutputOptions, TalkOptions, TeamOptions,
 };
 pub(crate) use parsers::{AgentVoice, voice};
-pub(crate) use runs::{EngineName, ResumeRun, Runs, RunsCommand, Worker};
+pub(crate) use runs::{ResumeRun, Runs, RunsCommand, Worker};
 pub(crate) use serve::{Key, Serve, Studio};
 pub(crate) use sessions::{Sessions, SessionsCommand};
 

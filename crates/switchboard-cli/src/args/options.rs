@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap::builder::NonEmptyStringValueParser;
 
 use super::parsers::{at_least_one, duration, key_and_value};
