@@ -463,7 +463,8 @@ impl Conversation {
 }
 
 /// Waits for a time; forever without one.
-async fn sleep_until(deadline: Option<Instant>) {
+/// Waits until this time; for ever without one.
+pub(crate) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,

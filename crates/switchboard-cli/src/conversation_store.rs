@@ -4,7 +4,7 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{Conversation, Conversations, Entry};
 use switchboard_core::items::Items;
 use switchboard_core::{Run, Session as _};
-use switchboard_sessions::EncryptedStore;
+use switchboard_sessions::{EncryptedStore, StoreError};
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
@@ -103,6 +103,24 @@ impl ConversationStore {
 /// Opens the store at `address`, or else the database of the data folder. It is encrypted if the
 /// environment has a key.
 pub(crate) async fn open_all(address: Option<&str>) -> Result<Conversations, Failure> {
+    open_encrypted(address, failure).await
+}
+
+/// Opens the store of a service as [`open_all`] does.
+pub(crate) async fn open_for_service(address: Option<&str>) -> Result<Conversations, Failure> {
+    let unusable = |error: StoreError| {
+        Failure::usage(
+            format!("the store cannot be used: {error}"),
+            "mend what the message says; --store names another store, SWITCHBOARD_DATA another folder",
+        )
+    };
+    open_encrypted(address, unusable).await
+}
+
+async fn open_encrypted(
+    address: Option<&str>,
+    failure: impl FnOnce(StoreError) -> Failure,
+) -> Result<Conversations, Failure> {
     let keys = store_keys::of_environment()?;
     let address = match address {
         Some(address) => address.to_owned(),
@@ -111,9 +129,8 @@ pub(crate) async fn open_all(address: Option<&str>) -> Result<Conversations, Fai
             format!("sqlite:{}", path.display())
         }
     };
-    let conversations = switchboard_sessions::open(&address)
-        .await
-        .map_err(failure)?;
+    let conversations = switchboard_sessions::open(&address).await;
+    let conversations = conversations.map_err(failure)?;
     Ok(match keys {
         Some(keys) => Conversations::new(EncryptedStore::new(conversations, keys)),
         None => conversations,

@@ -71,33 +71,46 @@ impl<W: Write> EventSink for Answers<W> {
                 writeln!(self.out, "{text}")?;
                 self.out.flush()
             }
-            EventKind::RunFailed { message, .. } => {
-                // A closed standard error is no reason to fail.
-                let message = translate(message, self.language);
-                let _ = writeln!(anstream::stderr(), "{} {message}", self.language.error());
+            kind => {
+                write_problem(kind, self.language);
                 Ok(())
             }
-            EventKind::RunInterrupted { interruptions, .. } => {
-                for call in interruptions {
-                    let (agent, name) = (one_line(&call.agent), waiting_name(call));
-                    let text = match &call.kind {
-                        InterruptionKind::Person { .. } => "is asked for an answer".to_owned(),
-                        _ => format!("waits for a decision: {name}"),
-                    };
-                    let text = translate(&text, self.language);
-                    let _ = writeln!(anstream::stderr(), "{agent} {text}");
-                }
-                Ok(())
-            }
-            _ => Ok(()),
         }
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {
-        let help = translate(help, self.language);
-        let _ = writeln!(anstream::stderr(), "  {} {help}", self.language.help());
+        write_advice(help, self.language);
         Ok(())
     }
+}
+
+/// Writes to standard error why a run has failed, or what it waits for. Other events are left out.
+pub(crate) fn write_problem(event: &EventKind, language: Language) {
+    // A closed standard error is no reason to fail.
+    match event {
+        EventKind::RunFailed { message, .. } => {
+            let message = translate(message, language);
+            let _ = writeln!(anstream::stderr(), "{} {message}", language.error());
+        }
+        EventKind::RunInterrupted { interruptions, .. } => {
+            for call in interruptions {
+                let (agent, name) = (one_line(&call.agent), waiting_name(call));
+                let text = match &call.kind {
+                    InterruptionKind::Person { .. } => "is asked for an answer".to_owned(),
+                    _ => format!("waits for a decision: {name}"),
+                };
+                let text = translate(&text, language);
+                let _ = writeln!(anstream::stderr(), "{agent} {text}");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes advice to standard error.
+pub(crate) fn write_advice(help: &str, language: Language) {
+    let help = translate(help, language);
+    let _ = writeln!(anstream::stderr(), "  {} {help}", language.help());
 }
 
 /// Collects the events.

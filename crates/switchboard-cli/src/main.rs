@@ -45,16 +45,7 @@ fn main() -> ExitCode {
     let cli = match parse_args(args, language) {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed output is not an error.
-            let _ = match translate::error_text(&error, language) {
-                Some(text) => anstream::stderr().write_all(text.as_bytes()),
-                None => error.print(),
-            };
-            return ExitCode::from(if error.use_stderr() {
-                Exit::Usage.code()
-            } else {
-                Exit::Ok.code()
-            });
+            return ExitCode::from(print_parsed(&error, language).code());
         }
     };
     let look = Look::of_stderr(language);
@@ -66,6 +57,24 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// Prints help, the version or an error of the command line.
+fn print_parsed(error: &clap::Error, language: Language) -> Exit {
+    let printed = match translate::error_text(error, language) {
+        Some(text) => anstream::stderr().write_all(text.as_bytes()),
+        None => error.print().and_then(|()| std::io::stdout().flush()),
+    };
+    match printed {
+        // A closed standard error is no reason to fail.
+        _ if error.use_stderr() => Exit::Usage,
+        Ok(()) => Exit::Ok,
+        Err(unwritten) => {
+            let failure = Failure::from(unwritten);
+            print_failure(&failure, Look::of_stderr(language));
+            failure.exit()
+        }
+    }
 }
 
 /// Parses the command line. Colours are chosen first, as help has some as well.

@@ -118,6 +118,10 @@ fn model_help(error: &Error) -> Option<&'static str> {
             "check the address and its path (--base-url, or base_url in the team file), or try the team \
              with --model offline"
         }
+        ModelErrorKind::Redirect => {
+            "if the server that it names is the right one, put its address into --base-url, or base_url \
+             in the team file; otherwise check the address that is there"
+        }
         ModelErrorKind::RateLimit => {
             "wait a little and try again, or look at your account's limits"
         }

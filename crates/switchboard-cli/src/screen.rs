@@ -54,6 +54,8 @@ pub(crate) struct Screen {
     agents: Vec<Arc<str>>,
     /// The agent that has the conversation.
     agent: Arc<str>,
+    /// The agent of the last handoff that is drawn.
+    handed_to: Option<Arc<str>>,
     /// Set if its model is the offline one: its answers are then marked, so that nobody takes them for
     /// those of a language model.
     is_offline: bool,
@@ -92,6 +94,7 @@ impl Screen {
             user_messages: UserMessages::Drawn,
             agents: Vec::new(),
             agent: Arc::default(),
+            handed_to: None,
             is_offline: false,
             run_started_at: 0.0,
             message: None,
@@ -136,9 +139,14 @@ impl Screen {
                 self.detail(NOTICE, &text)
             }
             EventKind::AgentUpdated { model, .. } => {
-                self.agent = agent.clone();
                 self.is_offline = **model == *OFFLINE_MODEL;
-                Ok(())
+                let before = std::mem::replace(&mut self.agent, agent.clone());
+                let is_drawn = self.handed_to.take().as_ref() == Some(agent);
+                if is_drawn || before.is_empty() || before == *agent {
+                    return Ok(());
+                }
+                // A budget that is used up makes no handoff, and leads to another agent all the same.
+                self.entry(&before, BOLD, &format!("→ {}", one_line(agent)))
             }
             EventKind::TextDelta { item, text, .. } => self.text_delta(agent, item, text),
             EventKind::Item {
@@ -264,6 +272,7 @@ impl Screen {
         let (from, to) = (&handoff.from, one_line(&handoff.to));
         match handoff.status {
             HandoffStatus::Taken | HandoffStatus::FannedOut => {
+                self.handed_to = Some(handoff.to.clone());
                 self.entry(from, BOLD, &format!("→ {to}"))?;
             }
             HandoffStatus::Failed => {

@@ -376,6 +376,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     async fn clean_up(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {
         let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
+        let goes_on = self.journal.is_some() && outcome.as_ref().is_err_and(Error::is_transient);
         if let Err(error) = &outcome {
             self.mark_failure(error);
             if self.events.is_some() {
@@ -383,12 +384,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let text = blocked_output_text(code, error.guardrail());
                 Box::pin(self.release_without_output(None, &text)).await;
             }
-            Box::pin(self.save_completed_tools()).await;
+            // A run that is tried again has them in its journal, and commits them with their turn.
+            if !goes_on {
+                Box::pin(self.save_completed_tools()).await;
+            }
             if self.conversation.is_some() && error.guardrail().is_some() {
                 Box::pin(self.record_refusal(error)).await;
             }
         }
-        if self.lease.is_some() {
+        if goes_on {
+            // The run is tried again, perhaps in another process: its lease is still its own.
+            self.lease = None;
+        } else if self.lease.is_some() {
             self.end_lease().await;
         }
         self.leave_trace(outcome.is_err());
@@ -401,7 +408,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !self.holds_input_back() {
             self.save_or_warn().await;
         }
-        if self.lease.is_some() {
+        // A run with a journal may have gone on in another process, with the same lease.
+        if self.lease.is_some() && self.journal.is_none() {
             self.end_lease().await;
         }
         self.leave_trace(false);

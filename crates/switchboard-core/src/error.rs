@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
 use crate::callback::{BoxError, DynError};
 use crate::conversation::{ConversationError, ConversationErrorKind};
 use crate::guardrail::GuardrailResult;
-use crate::journal::Transient;
+use crate::journal::{Later, Transient};
 use crate::model::ModelResponse;
 use crate::run::Run;
 use crate::tool::ToolError;
@@ -147,13 +148,25 @@ impl Error {
         };
         let of_tool = cause.downcast_ref::<ToolError>().map(ToolError::cause);
         let conversation = cause.downcast_ref::<ConversationError>();
+        let may_pass = |cause: &DynError| cause.is::<Transient>() || cause.is::<Later>();
         self.0.is_transient
-            || cause.is::<Transient>()
-            || of_tool.is_some_and(|cause| cause.is::<Transient>())
+            || may_pass(cause)
+            || of_tool.is_some_and(may_pass)
             || match conversation {
                 Some(error) => error.kind() == ConversationErrorKind::Leased,
                 None => self.0.kind == ErrorKind::Session,
             }
+    }
+
+    /// The time at which a tool that has not finished is to be called again; see [`Later`].
+    pub fn retry_at(&self) -> Option<SystemTime> {
+        let cause = self.cause()?;
+        let of_tool = cause.downcast_ref::<ToolError>().map(ToolError::cause);
+        let causes = [Some(cause), of_tool].into_iter().flatten();
+        causes.into_iter().find_map(|cause| {
+            let inner = cause.downcast_ref::<Self>().and_then(Self::retry_at);
+            cause.downcast_ref().map(Later::time).or(inner)
+        })
     }
 
     pub(crate) fn caused_by(self, source: impl Into<BoxError>) -> Self {

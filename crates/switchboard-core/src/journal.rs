@@ -15,6 +15,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,7 @@ use crate::callback::{BoxError, BoxFuture};
 use crate::error::{Error, ErrorKind, StoredFailure};
 use crate::lock::lock;
 use crate::model::TextHash;
+use crate::run::Run;
 
 /// Records the outcomes of a run's steps.
 ///
@@ -241,6 +243,67 @@ impl std::error::Error for Transient {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&*self.0)
     }
+}
+
+/// The outcome of a tool that has not finished: it waits for a time, or for work that goes on elsewhere. The tool is called
+/// again at that time, with the same idempotency key.
+///
+/// Until then the run of a journal pauses: it holds no memory and no connection. A run without a journal waits where it is.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use switchboard_core::callback::BoxError;
+/// use switchboard_core::journal::Later;
+/// use switchboard_core::{Tool, ToolContext, tool};
+///
+/// let remind: Tool = tool("remind_tomorrow").run(|ctx: ToolContext, (): ()| async move {
+///     // Recorded, so that it is the same time whenever the tool is called again.
+///     let begin = async { Ok::<_, BoxError>(SystemTime::now()) };
+///     let due = ctx.run_context().step("begin", begin).await? + Duration::from_secs(24 * 3600);
+///     if SystemTime::now() < due {
+///         return Err(Later::at(due).into());
+///     }
+///     Ok::<_, BoxError>("It is time.")
+/// });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Later(SystemTime);
+
+/// The longest time that a run without a journal waits before it looks at the clock again. Timers cannot hold any time.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+impl Later {
+    /// Calls the tool again at a time.
+    pub fn at(time: SystemTime) -> Self {
+        Self(time)
+    }
+
+    /// Calls the tool again after a pause.
+    pub fn after(pause: Duration) -> Self {
+        Self(SystemTime::now() + pause)
+    }
+
+    /// The time at which the tool is called again.
+    pub fn time(&self) -> SystemTime {
+        self.0
+    }
+
+    /// The time that is left until then.
+    pub(crate) fn remaining(&self) -> Duration {
+        let left = self.0.duration_since(SystemTime::now());
+        left.unwrap_or_default().min(LONGEST_WAIT)
+    }
+}
+
+impl_error!(
+    Later,
+    |_error| "the tool has not finished; it is called again later"
+);
+
+/// The owner of a conversation's lease, and the name in its record, of a run with a journal. They are the same whenever the
+/// run is made again, so that it keeps its conversation over the end of a process.
+pub fn lease_owner(run: &Run) -> String {
+    format!("{:032x}", run.id)
 }
 
 /// The cause of the error that ends a step whose tool waits for a person.
@@ -493,7 +556,7 @@ impl Failure for BoxError {
     fn stored(&self) -> Option<StoredFailure> {
         match self.downcast_ref::<Error>() {
             Some(error) => error.stored(),
-            None if self.is::<Transient>() => None,
+            None if self.is::<Transient>() || self.is::<Later>() => None,
             None => Some(StoredFailure::of_text(self.to_string())),
         }
     }

@@ -2,12 +2,15 @@
 
 use std::hash::{BuildHasher as _, BuildHasherDefault};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHasher};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// The number of groups of runs for which is waited together.
+use crate::run_store::conversation_of;
+
+/// The number of groups of runs whose readers are notified together.
 const GROUPS: usize = 64;
 
 /// The runs that this process has. Clones share them.
@@ -16,17 +19,21 @@ pub(crate) struct ActiveRuns(Arc<Inner>);
 
 struct Inner {
     runs: Mutex<Runs>,
-    /// Notified when a run of this process has changed or ended.
-    changed: Notify,
-    /// Notified when a run of this process has ended, or waits, by the group of its identifier. Those who wait for a run look
-    /// at it in the store when they are notified, so they must not be for each change of each run.
+    /// Notified when a run has changed or ended, by the group of its identifier. A reader that is notified looks at its
+    /// run in the store, so a change must not reach the readers of all runs.
+    changed: [Notify; GROUPS],
+    /// Notified when a run has ended, or waits, by the same groups: nothing else is of interest to those who wait for it.
     settled: [Notify; GROUPS],
+    /// Notified when this process has one run fewer.
+    ended: Notify,
 }
 
 #[derive(Default)]
 struct Runs {
     /// Wakes the execution of a run, to look for signals.
     wake: FxHashMap<String, Arc<Notify>>,
+    /// The runs of each conversation.
+    conversations: FxHashMap<String, Vec<String>>,
     is_draining: bool,
 }
 
@@ -35,26 +42,32 @@ pub(crate) struct ActiveRun {
     all: ActiveRuns,
     pub(crate) id: String,
     pub(crate) wake: Arc<Notify>,
+    /// The runs of its conversation that this process had already.
+    pub(crate) others: Vec<String>,
+    /// Set if the process that had the run shows no life, whatever the clock says of its lease.
+    pub(crate) is_abandoned: bool,
 }
 
 impl Default for ActiveRuns {
     fn default() -> Self {
         Self(Arc::new(Inner {
             runs: Mutex::default(),
-            changed: Notify::new(),
+            changed: std::array::from_fn(|_| Notify::new()),
             settled: std::array::from_fn(|_| Notify::new()),
+            ended: Notify::new(),
         }))
     }
 }
 
 impl ActiveRuns {
-    fn group(&self, id: &str) -> &Notify {
-        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(id);
-        &self.0.settled[usize::try_from(hash % GROUPS as u64).unwrap_or_default()]
-    }
-
     fn runs(&self) -> MutexGuard<'_, Runs> {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The notification of a run, of those of all groups.
+    fn of_group<'a>(groups: &'a [Notify; GROUPS], id: &str) -> &'a Notify {
+        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(id);
+        &groups[usize::try_from(hash % GROUPS as u64).unwrap_or_default()]
     }
 
     /// Adds a run; `None` if this process has it already, or takes no more runs.
@@ -65,10 +78,16 @@ impl ActiveRuns {
         }
         let wake: Arc<Notify> = Arc::default();
         runs.wake.insert(id.to_owned(), wake.clone());
+        let conversation = conversation_of(id).to_owned();
+        let conversation = runs.conversations.entry(conversation).or_default();
+        let others = conversation.clone();
+        conversation.push(id.to_owned());
         Some(ActiveRun {
             all: self.clone(),
             id: id.to_owned(),
             wake,
+            others,
+            is_abandoned: false,
         })
     }
 
@@ -93,18 +112,28 @@ impl ActiveRuns {
         runs.wake.values().for_each(|wake| wake.notify_one());
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.runs().wake.is_empty()
+    /// Waits until this process has no runs. Returns `false` if it has some after `time`.
+    pub(crate) async fn emptied(&self, time: Duration) -> bool {
+        let emptied = async {
+            loop {
+                let ended = self.0.ended.notified();
+                if self.runs().wake.is_empty() {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        tokio::time::timeout(time, emptied).await.is_ok()
     }
 
     /// Tells readers that a run has changed.
-    pub(crate) fn notify(&self) {
-        self.0.changed.notify_waiters();
+    pub(crate) fn notify(&self, id: &str) {
+        Self::of_group(&self.0.changed, id).notify_waiters();
     }
 
-    /// Waits until a run of this process has changed, from the time of the call on.
-    pub(crate) fn changed(&self) -> Notified<'_> {
-        self.0.changed.notified()
+    /// Waits until a run of this process has changed, from the time of the call on. May also end if another run has.
+    pub(crate) fn changed(&self, id: &str) -> Notified<'_> {
+        Self::of_group(&self.0.changed, id).notified()
     }
 
     /// Returns `true` if this process has a run.
@@ -114,12 +143,12 @@ impl ActiveRuns {
 
     /// Tells those who wait for a run that it has ended, or waits.
     pub(crate) fn notify_settled(&self, id: &str) {
-        self.group(id).notify_waiters();
+        Self::of_group(&self.0.settled, id).notify_waiters();
     }
 
     /// Waits until a run that this process has ends or waits, from the time of the call on. May also end if another does.
     pub(crate) fn settled(&self, id: &str) -> Notified<'_> {
-        self.group(id).notified()
+        Self::of_group(&self.0.settled, id).notified()
     }
 }
 
@@ -131,8 +160,18 @@ impl ActiveRun {
 
 impl Drop for ActiveRun {
     fn drop(&mut self) {
-        self.all.runs().wake.remove(&self.id);
-        self.all.notify();
+        let mut runs = self.all.runs();
+        runs.wake.remove(&self.id);
+        let conversation = conversation_of(&self.id);
+        if let Some(ids) = runs.conversations.get_mut(conversation) {
+            ids.retain(|id| *id != self.id);
+            if ids.is_empty() {
+                runs.conversations.remove(conversation);
+            }
+        }
+        drop(runs);
+        self.all.notify(&self.id);
         self.all.notify_settled(&self.id);
+        self.all.0.ended.notify_waiters();
     }
 }

@@ -38,9 +38,6 @@ const MIGRATIONS: u32 = 5;
 /// The pause between two looks at the queue.
 const QUEUE_POLL: Duration = Duration::from_millis(100);
 
-/// The pause between two looks at the runs of a process that ends.
-const POLL: Duration = Duration::from_millis(20);
-
 /// The engine on [DBOS](https://dbos.dev), which needs only PostgreSQL. The conversations, the states of runs and their
 /// streams lie in a store that all processes share, in the same database for example.
 ///
@@ -70,8 +67,12 @@ impl Settings {
     }
 
     /// The workflow of a run.
-    fn workflow_id(&self, run: &str) -> String {
-        format!("{}/{run}", self.application)
+    fn workflow_id(&self, run: &RunRecord) -> String {
+        format!("{}{}", self.prefix(), run.log_name())
+    }
+
+    fn prefix(&self) -> String {
+        format!("{}/", self.application)
     }
 
     /// The queue for runs that no process has.
@@ -221,33 +222,33 @@ impl DbosEngine {
     }
 
     /// Has a run executed here, if this process executes runs, or leaves it on the queue.
-    async fn start(&self, id: &str) -> Result<(), DurableError> {
+    async fn start(&self, run: &RunRecord) -> Result<(), DurableError> {
         let launched = self.launched().clone();
         if let Some(launched) = launched
             && !self.executor.is_draining()
         {
-            let workflow_id = self.settings.workflow_id(id);
+            let workflow_id = self.settings.workflow_id(run);
             let options = StartOptions {
                 workflow_id: Some(&workflow_id),
                 ..StartOptions::default()
             };
-            let started = launched.workflow.start_with(id.to_owned(), options).await;
+            let started = launched.workflow.start_with(run.id.clone(), options).await;
             return started.map(drop).map_err(|error| failed(&error));
         }
-        self.enqueue(id).await
+        self.enqueue(run).await
     }
 
     /// Leaves a run on the queue, unless DBOS has it.
-    async fn enqueue(&self, id: &str) -> Result<(), DurableError> {
+    async fn enqueue(&self, run: &RunRecord) -> Result<(), DurableError> {
         let (queue, version) = (self.settings.queue(), self.settings.version_name());
-        let workflow_id = self.settings.workflow_id(id);
+        let workflow_id = self.settings.workflow_id(run);
         let options = EnqueueOptions {
             workflow_id: Some(&workflow_id),
             app_version: Some(&version),
             ..EnqueueOptions::new(&queue)
         };
         let client = self.client().await?;
-        let queued = client.enqueue_with::<_, (), EngineOnly>(WORKFLOW, id.to_owned(), options);
+        let queued = client.enqueue_with::<_, (), EngineOnly>(WORKFLOW, run.id.clone(), options);
         queued.await.map(drop).map_err(|error| failed(&error))
     }
 
@@ -271,6 +272,7 @@ impl DbosEngine {
             executor: self.executor.clone(),
             local: self.local.clone(),
             stop: self.stop.subscribe(),
+            prefix: self.settings.prefix().into(),
         };
         let workflow = dbos.register_workflow(WORKFLOW, move |id: String| {
             workflow::execute(parts.clone(), id)
@@ -329,7 +331,7 @@ impl DbosEngine {
     /// Wakes a run that is due, once for that time.
     async fn wake_once(&self, run: &RunRecord) -> Result<(), DurableError> {
         let time = run.due.map(to_millis).unwrap_or_default();
-        let key = format!("{}/{time}", self.settings.workflow_id(&run.id));
+        let key = format!("{}/{time}", self.settings.workflow_id(run));
         self.send_wake(run, Some(&key)).await
     }
 
@@ -341,7 +343,7 @@ impl DbosEngine {
             ..SendOptions::default()
         };
         let client = self.client().await?;
-        let workflow = self.settings.workflow_id(&run.id);
+        let workflow = self.settings.workflow_id(run);
         let sent = client.send_with(&workflow, &(), options).await;
         sent.map_err(|error| failed(&error))
     }
@@ -352,12 +354,21 @@ impl Engine for DbosEngine {
         &self.runs
     }
 
-    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
-        Box::pin(self.start(id))
+    fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async move {
+            if run.is_ended() {
+                return Ok(());
+            }
+            self.start(run).await
+        })
     }
 
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
+            if let RunStatus::Stopped { .. } = run.status {
+                let run = self.runs.record(&run.id).await?;
+                return self.submit(&run).await;
+            }
             self.executor.wake(&run.id);
             self.send_wake(run, None).await
         })
@@ -371,7 +382,7 @@ impl Engine for DbosEngine {
             for run in &due {
                 match run.status {
                     RunStatus::Waiting { .. } => self.wake_once(run).await?,
-                    _ => self.enqueue(&run.id).await?,
+                    _ => self.enqueue(run).await?,
                 }
             }
             Ok(due.len())
@@ -390,12 +401,7 @@ impl Engine for DbosEngine {
         Box::pin(async move {
             self.executor.drain();
             let _ = self.stop.send_replace(true);
-            let ended = async {
-                while !self.executor.is_idle() {
-                    let _ = tokio::time::timeout(POLL, self.executor.changed()).await;
-                }
-            };
-            tokio::time::timeout(time, ended).await.is_ok()
+            self.executor.emptied(time).await
         })
     }
 }

@@ -9,7 +9,7 @@ use switchboard_core::{Error, RunResult};
 
 use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
-use crate::events::{POLL, RunEvents};
+use crate::events::{Overdue, POLL, RunEvents};
 use crate::record::{RunRecord, RunStatus};
 use crate::runner::DurableRunner;
 
@@ -53,6 +53,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// The store's error.
     pub async fn wait(&self) -> Result<RunRecord, DurableError> {
+        let mut overdue = Overdue::default();
         let active = &self.runner.team.active;
         loop {
             let settled = active.settled(&self.id);
@@ -60,6 +61,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
             if record.is_settled() {
                 return Ok(record);
             }
+            overdue.look(&*self.runner.engine, &record).await?;
             // The end of a run of this process is notified.
             let pause = if active.has(&self.id) { LOOK } else { POLL };
             let _ = tokio::time::timeout(pause, settled).await;
@@ -89,6 +91,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
             self.id.clone(),
             after.into(),
         )
+        .submitting(self.runner.engine.clone())
     }
 
     /// Decides a call that waits; see [`RunStatus::Waiting`].

@@ -6,6 +6,7 @@ use std::time::Duration;
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::{Conversations, now};
 
+use crate::active_runs::ActiveRun;
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::events::POLL;
@@ -13,7 +14,11 @@ use crate::executor::Executor;
 use crate::record::RunRecord;
 use crate::run_store::RunStore;
 
-/// The longest time after which a run that has paused is looked at again.
+mod clock_set_back;
+
+use clock_set_back::FutureRuns;
+
+/// The longest pause of a run that stays in memory meanwhile.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The engine that needs no server: journals lie in the store of the conversations. Clones share it.
@@ -56,6 +61,7 @@ impl IntoEngine for Embedded {
         Arc::new(EmbeddedEngine(Arc::new(Inner {
             settings: self,
             executor,
+            future: FutureRuns::default(),
         })))
     }
 }
@@ -67,38 +73,62 @@ struct EmbeddedEngine(Arc<Inner>);
 struct Inner {
     settings: Embedded,
     executor: Executor,
+    future: FutureRuns,
 }
 
 impl EmbeddedEngine {
     /// Begins to execute a run in this process. Returns `false` if it does already, or takes no more runs.
     fn take_up(&self, id: &str) -> bool {
-        let Some(active) = self.0.executor.active().add(id) else {
-            return false;
-        };
-        let (this, id) = (self.clone(), id.to_owned());
+        match self.0.executor.active().add(id) {
+            Some(run) => self.execute(run),
+            None => return false,
+        }
+        true
+    }
+
+    /// Begins to execute the runs whose leases and pauses are over, though the clock, which was set back, says otherwise.
+    async fn take_up_abandoned(&self) -> Result<usize, DurableError> {
+        let future = self.0.settings.runs.changed_after(now()).await?;
+        let mut taken = 0;
+        for record in self.0.future.look(future) {
+            if let Some(mut run) = self.0.executor.active().add(&record.id) {
+                run.is_abandoned = true;
+                self.execute(run);
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
+    fn execute(&self, active: ActiveRun) {
+        let (this, id) = (self.clone(), active.id.clone());
         drop(tokio::spawn(async move {
-            let Inner { settings, executor } = &*this.0;
+            let Inner {
+                settings, executor, ..
+            } = &*this.0;
             let executed = executor.execute_stored(&settings.runs, settings.lease, active);
             if let Err(error) = executed.await
                 && !matches!(
                     error.kind(),
-                    DurableErrorKind::Taken | DurableErrorKind::NotWaiting
+                    DurableErrorKind::Taken
+                        | DurableErrorKind::NotWaiting
+                        | DurableErrorKind::Closed
                 )
             {
                 tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
             }
             this.take_up_later(&id).await;
         }));
-        true
     }
 
-    /// Takes a run that has paused up again, when it is due.
+    /// Takes a run that has paused up again, when it is due. One that has paused for long is left to
+    /// [`recover`](Engine::recover), so that it takes no memory.
     async fn take_up_later(&self, id: &str) {
         while !self.0.executor.is_draining() {
-            let due = match self.0.settings.runs.record(id).await {
+            let (changed, due) = match self.0.settings.runs.record(id).await {
                 Ok(record) if record.is_ended() => return,
                 Ok(record) => match record.due {
-                    Some(due) => due,
+                    Some(due) => (record.changed, due),
                     None => return,
                 },
                 Err(error) if error.kind() == DurableErrorKind::Store => {
@@ -107,9 +137,12 @@ impl EmbeddedEngine {
                 }
                 Err(_) => return,
             };
-            let pause = due.duration_since(now()).unwrap_or_default();
-            // A clock that was set back does not keep the run for longer than a lease.
-            tokio::time::sleep(pause.min(self.0.settings.lease.max(LONGEST_PAUSE))).await;
+            // Of both, in case the clock was set back.
+            let pause = due.duration_since(now().max(changed)).unwrap_or_default();
+            if pause > self.0.settings.lease.max(LONGEST_PAUSE) {
+                return;
+            }
+            tokio::time::sleep(pause).await;
             self.take_up(id);
             return;
         }
@@ -121,8 +154,10 @@ impl Engine for EmbeddedEngine {
         &self.0.settings.runs
     }
 
-    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
-        self.take_up(id);
+    fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        if !run.is_ended() {
+            self.take_up(&run.id);
+        }
         Box::pin(async { Ok(()) })
     }
 
@@ -135,9 +170,11 @@ impl Engine for EmbeddedEngine {
 
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
-            let due = self.0.settings.runs.due(now()).await?;
+            let mut due = self.0.settings.runs.due(now()).await?;
+            // The messages of a conversation in their order.
+            due.sort_by_key(|run| run.order);
             let taken = due.iter().filter(|run| self.take_up(&run.id));
-            Ok(taken.count())
+            Ok(taken.count() + self.take_up_abandoned().await?)
         })
     }
 
@@ -161,12 +198,7 @@ impl Engine for EmbeddedEngine {
         Box::pin(async move {
             let executor = &self.0.executor;
             executor.drain();
-            let ended = async {
-                while !executor.is_idle() {
-                    let _ = tokio::time::timeout(POLL, executor.changed()).await;
-                }
-            };
-            tokio::time::timeout(time, ended).await.is_ok()
+            executor.emptied(time).await
         })
     }
 }

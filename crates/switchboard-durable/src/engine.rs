@@ -5,7 +5,7 @@
 //! [embedded](crate::Embedded) one in the store of the conversations, others in a [`StepLog`] of their own.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxFuture;
 
@@ -21,10 +21,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Has a stored run executed, in this process or another. For a run that is executed already, or has ended, it does
     /// nothing.
-    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>>;
+    fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>>;
 
     /// Wakes a run for which a message was stored: a decision, an answer, or the wish to cancel it. `run` is its state
-    /// before; [`RunRecord::wake`] is the name that [`StepLog::wait`] has published.
+    /// before; [`RunRecord::wake`] is the name that [`StepLog::wait`] has published. One that had stopped goes on, with a
+    /// new log.
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>>;
 
     /// Sees to the runs that are due and that nobody executes. Returns how many there were.
@@ -60,15 +61,19 @@ pub trait StepLog: Send {
     /// An error if the log cannot be used. The execution ends.
     fn next<'a>(&'a mut self, batch: NewBatch) -> BoxFuture<'a, Result<String, DurableError>>;
 
-    /// Waits for a message to the run, and returns a batch with it, which is recorded.
+    /// Waits for a message to the run, or for a time where there is one, and returns a batch, which is recorded.
     ///
     /// An engine calls `begin` for a batch, and records it. While the batch [is empty](is_empty_batch), it waits until
-    /// [`Engine::wake`] is called for the run, and calls `begin` again. `begin` publishes a name by which the run is woken
-    /// ([`RunRecord::wake`]), for engines that make one for each wait; it must be made before.
+    /// [`Engine::wake`] is called for the run or the time has come, and calls `begin` again. `begin` publishes a name by
+    /// which the run is woken ([`RunRecord::wake`]), for engines that make one for each wait; it must be made before.
     ///
     /// # Errors
     /// An error if the log cannot be used. The execution ends.
-    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>>;
+    fn wait<'a>(
+        &'a mut self,
+        begin: BeginWait,
+        until: Option<SystemTime>,
+    ) -> BoxFuture<'a, Result<String, DurableError>>;
 
     /// Returns `true` if an execution has to make all calls of the one before, also if the run has ended meanwhile. By
     /// default, it may end without them.

@@ -1,5 +1,7 @@
 //! The entries of a journal.
 
+use std::time::SystemTime;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use switchboard_core::approval::{Decision, Interruption};
@@ -31,6 +33,10 @@ pub(crate) enum JournalEntry {
     Signal(Signal),
     /// The run goes on after a wait, with the signals at these positions.
     Resumed { signals: Vec<u64> },
+    /// In the log of an engine: the run waits for a time, and the next call of the log is that wait.
+    Pauses { until: SystemTime },
+    /// The run goes on after it has waited for a time.
+    Continued,
 }
 
 impl JournalEntry {

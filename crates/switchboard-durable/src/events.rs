@@ -1,14 +1,20 @@
 //! Reading the events of a run.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use switchboard_core::StreamEvent;
 
 use crate::active_runs::ActiveRuns;
+use crate::engine::Engine;
 use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
+use crate::record::RunRecord;
 use crate::run_store::{RunStore, to_record};
+
+/// The pause between two attempts to have a run executed that is due.
+const SUBMIT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause between two looks at a run that another process may have.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
@@ -56,6 +62,31 @@ pub struct RunEvents {
     next: u64,
     ready: VecDeque<RunEvent>,
     is_over: bool,
+    /// The engine that is to execute the run, if nobody does.
+    engine: Option<Arc<dyn Engine>>,
+    overdue: Overdue,
+}
+
+/// Has a run executed that is due and that no process has, for somebody who waits for it.
+#[derive(Default)]
+pub(crate) struct Overdue(Option<Instant>);
+
+impl Overdue {
+    pub(crate) async fn look(
+        &mut self,
+        engine: &dyn Engine,
+        record: &RunRecord,
+    ) -> Result<(), DurableError> {
+        let is_new = self.0.is_none_or(|last| last.elapsed() >= SUBMIT_PAUSE);
+        if !record.is_overdue() || !is_new {
+            return Ok(());
+        }
+        // One that has just become due is about to be executed.
+        if self.0.replace(Instant::now()).is_some() {
+            engine.submit(record).await?;
+        }
+        Ok(())
+    }
 }
 
 impl RunEvents {
@@ -67,7 +98,15 @@ impl RunEvents {
             next: after.map_or(0, |position| position + 1),
             ready: VecDeque::new(),
             is_over: false,
+            engine: None,
+            overdue: Overdue::default(),
         }
+    }
+
+    /// Has the run executed if it is due and nobody does.
+    pub(crate) fn submitting(mut self, engine: Arc<dyn Engine>) -> Self {
+        self.engine = Some(engine);
+        self
     }
 
     /// Returns the next event, or `None` once the run has ended, waits for a person, or has stopped. Call it again later to
@@ -84,7 +123,7 @@ impl RunEvents {
                 return Ok(None);
             }
             let active = self.active.clone();
-            let changed = active.changed();
+            let changed = active.changed(&self.id);
             if !self.read().await? {
                 // A notification that was missed is made up for by the next look.
                 let _ = tokio::time::timeout(POLL, changed).await;
@@ -120,6 +159,9 @@ impl RunEvents {
             }
         }
         self.is_over = record.is_settled();
+        if let Some(engine) = &self.engine {
+            self.overdue.look(&**engine, &record).await?;
+        }
         Ok(self.is_over || !self.ready.is_empty())
     }
 }

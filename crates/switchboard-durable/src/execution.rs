@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::now;
 use switchboard_core::journal::JournalHandle;
 use switchboard_core::run::RunStatus as Status;
 use switchboard_core::{Error, ErrorKind, FinalOutput, Run, RunResult, RunStream, Runner};
@@ -15,8 +16,8 @@ use crate::engine::StepLog;
 use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execute, Execution};
-use crate::journal::{End, Recorded, RunJournal};
-use crate::record::RunStatus;
+use crate::journal::{End, Pause, Recorded, RunJournal};
+use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 use crate::teams::Teams;
 
@@ -25,6 +26,12 @@ const EVENT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The pause before a run that found its conversation in use is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest pause before another look at the message before.
+const LONGEST_BUSY_PAUSE: Duration = Duration::from_secs(2);
+
+/// The time for which a run that pauses keeps its conversation beyond the pause.
+const KEPT: Duration = Duration::from_secs(30);
 
 /// The pauses after failures that may pass: the first, which doubles, and the longest.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -37,6 +44,9 @@ pub(crate) struct TeamExecutor<C> {
     pub(crate) teams: Teams<C>,
     pub(crate) active: ActiveRuns,
 }
+
+/// The reason for a pause that an earlier execution has begun.
+const UNFINISHED: &str = "a tool has not finished";
 
 /// The outcome of driving a run.
 enum Driven<C> {
@@ -55,6 +65,8 @@ enum After {
         failures: u32,
         time: Duration,
     },
+    /// The run waits for a time.
+    Timer(Pause),
     /// Nothing may be written any more.
     Nothing,
 }
@@ -67,17 +79,32 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
         run: ActiveRun,
     ) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
+            self.wait_for_earlier(runs, &run).await?;
             let (journal, start) = RunJournal::take(runs, &run, lease).await?;
             let after = self.drive_stored(runs, &journal, &start, &run).await?;
+            let record = journal.record();
             match after {
-                After::Status(status) => journal.release(status, 0, None).await?,
+                After::Status(status) => {
+                    let released = journal.release(status, 0, None).await;
+                    runs.release_conversation(&record).await;
+                    released?
+                }
                 After::Pause {
                     reason,
                     failures,
                     time,
                 } => {
+                    runs.keep_conversation(&record, time + KEPT).await;
                     let pending = RunStatus::Pending { reason };
                     journal.release(pending, failures, Some(time)).await?
+                }
+                After::Timer(pause) => {
+                    let time = pause.until.duration_since(now()).unwrap_or_default();
+                    runs.keep_conversation(&record, time + KEPT).await;
+                    let pending = RunStatus::Pending {
+                        reason: Some(pause.reason),
+                    };
+                    journal.release(pending, 0, Some(time)).await?
                 }
                 After::Nothing => true,
             };
@@ -96,6 +123,47 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
 }
 
 impl<C: Send + Sync + 'static> TeamExecutor<C> {
+    /// Waits until the earlier messages of the conversation that this process has are answered, or wait for a person.
+    async fn wait_for_earlier(&self, runs: &RunStore, run: &ActiveRun) -> Result<(), DurableError> {
+        if run.others.is_empty() {
+            return Ok(());
+        }
+        let own = runs.record(&run.id).await?;
+        for other in &run.others {
+            self.wait_for(runs, other, &own).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a run is settled, if it began before another one.
+    async fn wait_for(
+        &self,
+        runs: &RunStore,
+        id: &str,
+        before: &RunRecord,
+    ) -> Result<(), DurableError> {
+        let mut pause = BUSY_PAUSE;
+        loop {
+            let changed = self.active.changed(id);
+            let record = match runs.record(id).await {
+                Err(error) if error.kind() == DurableErrorKind::NotFound => return Ok(()),
+                found => found?,
+            };
+            if record.is_settled() || (record.order, id) >= (before.order, &before.id) {
+                return Ok(());
+            }
+            if self.active.is_draining() {
+                let message = format!(
+                    "the run \"{}\" has not begun; this process shuts down",
+                    before.id
+                );
+                return Err(DurableError::new(DurableErrorKind::Closed, message));
+            }
+            let _ = tokio::time::timeout(pause, changed).await;
+            pause = (pause * 2).min(LONGEST_BUSY_PAUSE);
+        }
+    }
+
     /// Drives a run whose steps lie in the store until it ends, waits or pauses.
     async fn drive_stored(
         &self,
@@ -151,6 +219,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         active: ActiveRun,
         log: &mut dyn StepLog,
     ) -> Result<Execution, DurableError> {
+        self.wait_for_earlier(runs, &active).await?;
         let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
         let (journal, start) = match taken {
             // Its last step was to store how it has ended.
@@ -158,8 +227,12 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 if log.is_compared() {
                     let ended = RunJournal::reopen_logged(runs, &active, LOGGED_LEASE);
                     let (journal, start) = ended.await?;
-                    self.drive_with_log(runs, &journal, &start, &active, log)
-                        .await?;
+                    while let After::Timer(pause) = self
+                        .drive_with_log(runs, &journal, &start, &active, log)
+                        .await?
+                    {
+                        journal.pause_in_log(log, &pause).await?;
+                    }
                 }
                 return Ok(Execution::Ended);
             }
@@ -178,9 +251,15 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                         _ => Execution::Ended,
                     };
                     journal.release(status, 0, None).await?;
+                    runs.release_conversation(&journal.record()).await;
                     return Ok(execution);
                 }
                 After::Nothing => return Ok(Execution::Taken),
+                After::Timer(pause) => {
+                    let time = pause.until.duration_since(now()).unwrap_or_default();
+                    runs.keep_conversation(&journal.record(), time + KEPT).await;
+                    journal.pause_in_log(log, &pause).await?;
+                }
                 After::Pause { .. } if matches!(journal.end(), Some(End::Draining)) => {
                     return Ok(Execution::Draining);
                 }
@@ -191,6 +270,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 } => {
                     tracing::info!(run = active.id, reason, "a run pauses");
                     journal.set_failures(failures);
+                    runs.keep_conversation(&journal.record(), time + KEPT).await;
                     tokio::time::sleep(time).await;
                 }
             }
@@ -217,10 +297,11 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         loop {
             let drive = async {
                 let driven = self.drive(&runner, journal, run, active).await;
-                // The state of a run that is done says enough.
-                if !matches!(driven, Driven::Done(_))
-                    && let Err(error) = journal.finish_log().await
-                {
+                let left = match &driven {
+                    Driven::Done(_) => journal.leave_log(),
+                    _ => journal.finish_log().await,
+                };
+                if let Err(error) = left {
                     tracing::debug!(%error, "the end of a drive is not recorded");
                 }
                 driven
@@ -362,6 +443,10 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
     /// The consequence of the end of a drive; `None` if the run was not driven.
     fn after(&self, journal: &RunJournal, driven: Option<Driven<C>>) -> After {
         let id = journal.id();
+        if let Some(until) = journal.pauses_until() {
+            let reason = UNFINISHED.to_owned();
+            return After::Timer(Pause { until, reason });
+        }
         match (journal.end(), driven) {
             (Some(End::Taken), _) => {
                 tracing::warn!(run = id, "another process has taken the run");
@@ -400,6 +485,10 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
     }
 
     fn after_failure(&self, journal: &RunJournal, error: &Error) -> After {
+        if let Some(until) = error.retry_at() {
+            let reason = error.to_string();
+            return After::Timer(Pause { until, reason });
+        }
         if error.is_transient() {
             let is_busy = error.cause().is_some_and(is_leased);
             let failures = journal.failures() + u32::from(!is_busy);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::callback::BoxFuture;
 
@@ -30,6 +31,8 @@ pub enum Execution {
     },
     /// This process takes no further steps: another one is to execute the run.
     Draining,
+    /// The run goes on in another log: it had stopped, and was resumed. This log is of no use any more.
+    Superseded,
     /// Another execution has taken the run.
     Taken,
     /// This process executes the run already.
@@ -42,7 +45,7 @@ pub(crate) trait Execute: Send + Sync {
     fn execute_stored<'a>(
         &'a self,
         runs: &'a RunStore,
-        lease: std::time::Duration,
+        lease: Duration,
         run: ActiveRun,
     ) -> BoxFuture<'a, Result<(), DurableError>>;
 
@@ -60,7 +63,8 @@ impl Executor {
         Self { execute, active }
     }
 
-    /// Executes a run from its start, or makes it again and goes on: until it ends, with its waits in between.
+    /// Executes a run from its start, or makes it again and goes on: until it ends, with its waits in between. `log_name`
+    /// is the name that the log had when the run was submitted; see [`RunRecord::log_name`](crate::RunRecord::log_name).
     ///
     /// # Errors
     /// An error of the store or the log. The run is to be executed again.
@@ -68,10 +72,14 @@ impl Executor {
         &self,
         runs: &RunStore,
         id: &str,
+        log_name: &str,
         log: &mut dyn StepLog,
     ) -> Result<Execution, DurableError> {
         if self.active.is_draining() {
             return Ok(Execution::Draining);
+        }
+        if runs.record(id).await?.log_name() != log_name {
+            return Ok(Execution::Superseded);
         }
         match self.active.add(id) {
             Some(run) => self.execute.execute_logged(runs, run, log).await,
@@ -94,14 +102,9 @@ impl Executor {
         self.active.is_draining()
     }
 
-    /// Returns `true` if this process has no runs.
-    pub fn is_idle(&self) -> bool {
-        self.active.is_empty()
-    }
-
-    /// Waits until a run of this process has changed or ended.
-    pub async fn changed(&self) {
-        self.active.changed().await;
+    /// Waits until this process has no runs. Returns `false` if it has some after `time`.
+    pub async fn emptied(&self, time: Duration) -> bool {
+        self.active.emptied(time).await
     }
 
     pub(crate) fn active(&self) -> &ActiveRuns {
@@ -111,7 +114,7 @@ impl Executor {
     pub(crate) async fn execute_stored(
         &self,
         runs: &RunStore,
-        lease: std::time::Duration,
+        lease: Duration,
         run: ActiveRun,
     ) -> Result<(), DurableError> {
         self.execute.execute_stored(runs, lease, run).await

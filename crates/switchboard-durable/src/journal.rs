@@ -15,6 +15,7 @@ use switchboard_core::conversation::{Commit, Committed, Entry, Expected, Revisio
 use switchboard_core::journal::StepKey;
 use tokio::sync::Notify;
 
+pub(crate) use self::log::Pause;
 pub(crate) use self::recorded::Recorded;
 use self::state::{State, StepsIn};
 use crate::active_runs::{ActiveRun, ActiveRuns};
@@ -141,7 +142,11 @@ impl RunJournal {
                 RunStatus::Done { .. } | RunStatus::Failed { .. } | RunStatus::Cancelled => {
                     return Err(not_waiting());
                 }
-                RunStatus::Running {} if is_stored && head.expires.is_some_and(|at| at > now()) => {
+                RunStatus::Running {}
+                    if is_stored
+                        && !run.is_abandoned
+                        && head.expires.is_some_and(|at| at > now()) =>
+                {
                     return Err(taken());
                 }
                 RunStatus::Waiting { .. } | RunStatus::Stopped { .. }
@@ -282,6 +287,11 @@ impl RunJournal {
         self.0.changed.notify_waiters();
     }
 
+    /// The time that the run waits for, where its log has that wait next.
+    pub(crate) fn pauses_until(&self) -> Option<SystemTime> {
+        self.state().pauses_until
+    }
+
     /// Lets no further step begin in this process.
     pub(crate) fn drain(&self) {
         self.set_end(End::Draining);
@@ -294,7 +304,10 @@ impl RunJournal {
 
     /// Recorded steps that the replay has not come to, in order.
     pub(crate) fn steps_ahead(&self) -> Vec<StepKey> {
-        let mut ahead: Vec<StepKey> = self.state().ahead.iter().cloned().collect();
+        let state = self.state();
+        let ahead = state.ahead.iter().chain(&state.ahead_in_log);
+        let mut ahead: Vec<StepKey> = ahead.cloned().collect();
+        drop(state);
         ahead.sort_by_key(|key| (key.turn, key.to_string()));
         ahead
     }
@@ -350,10 +363,6 @@ impl RunJournal {
         entries: impl IntoIterator<Item = JournalEntry>,
     ) -> Result<(), DurableError> {
         if self.state().is_logged() {
-            // Readers get what a step has shown before the step counts as done.
-            if self.has_unwritten() {
-                self.flush().await?;
-            }
             return self.append_to_log(entries).await;
         }
         {
@@ -492,19 +501,29 @@ impl RunJournal {
                 }
                 _ => commit.expires = Some(Some(now() + self.0.lease)),
             }
-            match runs.commit(id, commit).await {
-                // A commit that was made, and whose answer was lost, is found by its number.
+            // A commit that was made, and whose answer was lost, is found by its number.
+            let written = match runs.commit(id, commit).await {
+                Ok(Committed::At(revision)) => Ok(Some(revision)),
+                Ok(_) => self.catch_up(revision).await.map(|caught_up| {
+                    revision = caught_up;
+                    None
+                }),
+                Err(error) => Err(error),
+            };
+            match written {
+                Err(error) if matches!(self.end(), Some(End::Taken)) => return Err(error),
                 Err(error) if begun.elapsed() < self.0.lease / 2 => {
                     tracing::warn!(run = id, %error, "the journal cannot be written; it is tried again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(self.0.lease / 8);
                     continue;
                 }
+                // Entries are lost, so that no later ones may be written.
                 Err(error) => {
                     self.set_end(End::Broken(error.to_string()));
                     return Err(error);
                 }
-                Ok(Committed::At(revision)) => {
+                Ok(Some(revision)) => {
                     let mut state = self.state();
                     state.revision = revision;
                     state.written = queued;
@@ -514,15 +533,14 @@ impl RunJournal {
                         state.record = record;
                     }
                     drop(state);
-                    self.0.readers.notify();
+                    self.0.readers.notify(id);
                     if is_released {
                         self.0.readers.notify_settled(id);
                     }
                     return Ok(true);
                 }
-                Ok(_) => {}
+                Ok(None) => {}
             }
-            revision = self.catch_up(revision).await?;
             if let Waits::UnlessSignalled = waits {
                 let mut state = self.state();
                 let mut queue = entries;
@@ -532,6 +550,7 @@ impl RunJournal {
             }
         }
         let message = format!("too many signals were sent to the run \"{id}\" at once");
+        self.set_end(End::Broken(message.clone()));
         Err(DurableError::new(DurableErrorKind::Store, message))
     }
 

@@ -34,6 +34,10 @@ pub struct RunRecord {
     pub due: Option<SystemTime>,
     /// The name by which the engine wakes the run, while it waits; see [`StepLog::wait`](crate::StepLog::wait).
     pub wake: Option<String>,
+    /// The number of its log on an engine with logs. A run that is resumed after it has stopped gets a new one.
+    pub log: u32,
+    /// The time of its start, by which the runs of a conversation are ordered.
+    pub(crate) order: u64,
 }
 
 impl RunRecord {
@@ -46,6 +50,20 @@ impl RunRecord {
             }),
             _ => None,
         }
+    }
+
+    /// The name of the run's log on an engine with logs.
+    pub fn log_name(&self) -> String {
+        match self.log {
+            0 => self.id.clone(),
+            // No identifier begins like this: percent signs of conversations are escaped.
+            log => format!("%log{log}/{}", self.id),
+        }
+    }
+
+    /// Returns `true` if the time has come at which the run is to go on, and no process has it.
+    pub fn is_overdue(&self) -> bool {
+        !self.is_ended() && self.due.is_some_and(|due| due <= now())
     }
 
     /// Returns `true` if the run has ended for good.
@@ -142,4 +160,19 @@ pub(crate) struct StoredRecord {
     pub(crate) owner: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) wake: Option<String>,
+    /// The owner of the conversation's lease while the run has it.
+    #[serde(default)]
+    pub(crate) lease_owner: String,
+    /// The time of its start in nanoseconds, by which the runs of a conversation are ordered.
+    #[serde(default)]
+    pub(crate) order: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) log: u32,
+    /// The position at which its log begins: earlier steps lie in the store, and later ones in both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log_from: Option<u64>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

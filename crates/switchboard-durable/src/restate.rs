@@ -24,9 +24,6 @@ mod service;
 
 use client::Client;
 
-/// The pause between two looks at the runs of a process that ends.
-const POLL: Duration = Duration::from_millis(20);
-
 /// The time after which a run that was sent a message and not woken is woken.
 const WAKE_PAUSE: Duration = Duration::from_secs(5);
 
@@ -227,18 +224,21 @@ impl Engine for RestateEngine {
         &self.runs
     }
 
-    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
+    fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
-            let run = self.runs.record(id).await?;
             if run.is_ended() {
                 return Ok(());
             }
-            self.client.invoke(&run.conversation, id).await
+            self.client.invoke(run).await
         })
     }
 
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
+            if let RunStatus::Stopped { .. } = run.status {
+                let run = self.runs.record(&run.id).await?;
+                return self.submit(&run).await;
+            }
             self.executor.wake(&run.id);
             match &run.wake {
                 Some(awakeable) => self.client.resolve(awakeable).await,
@@ -255,7 +255,7 @@ impl Engine for RestateEngine {
             for run in &due {
                 match run.status {
                     RunStatus::Waiting { .. } => self.wake(run).await?,
-                    _ => self.client.invoke(&run.conversation, &run.id).await?,
+                    _ => self.client.invoke(run).await?,
                 }
             }
             Ok(due.len())
@@ -274,12 +274,7 @@ impl Engine for RestateEngine {
         Box::pin(async move {
             self.executor.drain();
             let _ = self.stop.send_replace(true);
-            let ended = async {
-                while !self.executor.is_idle() {
-                    let _ = tokio::time::timeout(POLL, self.executor.changed()).await;
-                }
-            };
-            tokio::time::timeout(time, ended).await.is_ok()
+            self.executor.emptied(time).await
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The runs of a store: their states, their streams, and the messages to them.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
@@ -29,6 +29,7 @@ pub(crate) struct NewRun<'a> {
     pub(crate) key: &'a str,
     pub(crate) version: Option<&'a str>,
     pub(crate) start: JournalEntry,
+    pub(crate) lease_owner: String,
 }
 
 impl RunStore {
@@ -71,6 +72,23 @@ impl RunStore {
         self.listed(query).await
     }
 
+    /// The runs that were last changed after a time.
+    pub(crate) async fn changed_after(
+        &self,
+        time: SystemTime,
+    ) -> Result<Vec<RunRecord>, DurableError> {
+        let mut limit = 1;
+        loop {
+            let mut runs = self.list(Some(limit)).await?;
+            let is_all = runs.len() < limit;
+            runs.retain(|run| run.changed > time);
+            if is_all || runs.len() < limit {
+                return Ok(runs);
+            }
+            limit *= 8;
+        }
+    }
+
     /// The runs that wait and were sent a message before a time: the process that sent it may have ended, or lost its
     /// connection, before it woke them.
     #[cfg(any(feature = "restate", feature = "dbos"))]
@@ -91,8 +109,12 @@ impl RunStore {
         records.collect()
     }
 
-    /// Stores a run, unless there is one with this conversation and key. Returns `false` if there is.
-    pub(crate) async fn create(&self, run: NewRun<'_>) -> Result<bool, DurableError> {
+    /// Stores a run, unless there is one with this conversation and key. Returns the state of the one that there is.
+    pub(crate) async fn create(&self, run: NewRun<'_>) -> Result<RunRecord, DurableError> {
+        let time = now();
+        // Finer than `time`, which stores keep in milliseconds.
+        let order = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let order = order.unwrap_or_default();
         let record = StoredRecord {
             conversation: run.conversation.to_owned(),
             key: run.key.to_owned(),
@@ -101,12 +123,40 @@ impl RunStore {
             failures: 0,
             owner: None,
             wake: None,
+            lease_owner: run.lease_owner,
+            order: u64::try_from(order.as_nanos()).unwrap_or(u64::MAX),
+            log: 0,
+            log_from: None,
         };
         let mut commit = Commit::new(Expected::New, vec![stored(run.id, &run.start)?]);
         commit.details = Some(details(run.id, &record)?);
-        commit.expires = Some(Some(now()));
-        let committed = self.commit(run.id, commit).await?;
-        Ok(matches!(committed, Committed::At(_)))
+        commit.expires = Some(Some(time));
+        match self.commit(run.id, commit).await? {
+            Committed::At(_) => Ok(RunRecord {
+                created: time,
+                changed: time,
+                due: Some(time),
+                ..bare_record(run.id, record)
+            }),
+            _ => self.record(run.id).await,
+        }
+    }
+
+    /// Keeps the conversation of a run for it, while it has paused. Without it, the next message would be answered in between.
+    pub(crate) async fn keep_conversation(&self, record: &StoredRecord, time: Duration) {
+        let conversation = &self.0;
+        let kept = conversation.lease(&record.conversation, &record.lease_owner, time);
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "the conversation of a run that pauses is not kept for it");
+        }
+    }
+
+    /// Lets other runs have the conversation of a run.
+    pub(crate) async fn release_conversation(&self, record: &StoredRecord) {
+        let released = self.0.release(&record.conversation, &record.lease_owner);
+        if let Err(error) = released.await {
+            tracing::warn!(%error, "the conversation of a run that has ended is not free yet");
+        }
     }
 
     pub(crate) async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, DurableError> {
@@ -180,12 +230,13 @@ impl RunStore {
             commit.details = Some(details(id, &stored_record)?);
             commit.expires = Some(None);
             if let Committed::At(_) = self.commit(id, commit).await? {
+                self.release_conversation(&stored_record).await;
                 return Ok(record);
             }
         }
     }
 
-    /// Adds signals, and makes a run that waits due. Returns the state of the run before. The revision is that of the
+    /// Adds signals, and makes a run that waits or has stopped due. Returns the state of the run before. The revision is that of the
     /// state that was read, so that a run that begins to wait at the same time does not miss them.
     pub(crate) async fn signal(
         &self,
@@ -197,10 +248,16 @@ impl RunStore {
             .map(|signal| stored(id, &JournalEntry::Signal(signal.clone())));
         let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
         loop {
-            let (head, record) = self.head(id).await?;
-            let record = to_record(id, &head, record);
+            let (head, mut stored_record) = self.head(id).await?;
+            let record = to_record(id, &head, stored_record.clone());
             not_ended(&record)?;
             let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
+            if let RunStatus::Stopped { .. } = record.status {
+                stored_record.status = RunStatus::Pending { reason: None };
+                stored_record.log += 1;
+                stored_record.log_from = Some(head.revision.next);
+                commit.details = Some(details(id, &stored_record)?);
+            }
             if !matches!(record.status, RunStatus::Running { .. }) {
                 commit.expires = Some(Some(now()));
             }
@@ -237,6 +294,12 @@ pub(crate) fn run_id(conversation: &str, key: &str) -> String {
     format!("{conversation}/{key}")
 }
 
+/// The conversation in the identifier of a run, as it is escaped there.
+pub(crate) fn conversation_of(id: &str) -> &str {
+    id.split_once('/')
+        .map_or(id, |(conversation, _)| conversation)
+}
+
 fn journal_name(id: &str) -> Arc<str> {
     format!("{JOURNAL_PREFIX}{id}").into()
 }
@@ -266,15 +329,27 @@ fn parse(id: &str, head: &Head) -> Result<StoredRecord, DurableError> {
 
 pub(crate) fn to_record(id: &str, head: &Head, stored: StoredRecord) -> RunRecord {
     RunRecord {
+        created: head.created,
+        changed: head.changed,
+        due: head.expires,
+        ..bare_record(id, stored)
+    }
+}
+
+/// The state of a run without its times.
+fn bare_record(id: &str, stored: StoredRecord) -> RunRecord {
+    RunRecord {
         id: id.to_owned(),
         conversation: stored.conversation,
         key: stored.key,
         version: stored.version,
         status: stored.status,
         failures: stored.failures,
-        created: head.created,
-        changed: head.changed,
-        due: head.expires,
+        created: SystemTime::UNIX_EPOCH,
+        changed: SystemTime::UNIX_EPOCH,
+        due: None,
         wake: stored.wake,
+        log: stored.log,
+        order: stored.order,
     }
 }

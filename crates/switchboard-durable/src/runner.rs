@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_core::Input;
+use switchboard_core::journal::lease_owner;
 
 use crate::active_runs::ActiveRuns;
 use crate::durable_run::DurableRun;
@@ -58,7 +59,8 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
     ) -> Result<DurableRun<C>, DurableError> {
         let id = run_id(conversation, key);
         let teams = &self.team.teams;
-        let start = serde_json::to_string(&teams.current.begin(input));
+        let begun = teams.current.begin(input);
+        let start = serde_json::to_string(&begun);
         let start = start.and_then(RawValue::from_string).map_err(|error| {
             let message = format!("the input of run \"{id}\" cannot be stored: {error}");
             DurableError::new(DurableErrorKind::Damaged, message)
@@ -69,9 +71,10 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
             key,
             version: teams.version.as_deref(),
             start: JournalEntry::Start(start),
+            lease_owner: lease_owner(&begun),
         };
-        self.engine.runs().create(run).await?;
-        self.engine.submit(&id).await?;
+        let record = self.engine.runs().create(run).await?;
+        self.engine.submit(&record).await?;
         Ok(self.run(id))
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::tenant::Tenant;
+
+/// The largest file of keys, room for 60,000 of them.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The seconds of a day, the period of the limits on tokens and cost.
 const DAY: u64 = 24 * 60 * 60;
@@ -280,16 +285,21 @@ pub fn make_key(tenant: &str) -> Result<(String, KeyEntry), KeysError> {
     Ok((format!("sb_{id}_{secret}"), entry))
 }
 
-/// Makes a new key and appends its entry to a file, which is created if there is none.
+/// Makes a new key and appends its entry to a file, which is created if there is none. An entry that cannot be
+/// written whole is taken away again.
 ///
 /// # Errors
 /// An error if the file cannot be read or written, or is not valid.
 pub fn add_key(path: &Path, tenant: &str) -> Result<String, KeysError> {
-    use std::io::Write as _;
     let problem = |error: std::io::Error| KeysError(format!("{}: {error}", path.display()));
-    if path.exists() {
-        read_file(path)?;
-    }
+    let is_new = match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            read_file(path)?;
+            false
+        }
+        Ok(_) => return Err(KeysError(format!("{} is no plain file", path.display()))),
+        Err(_) => true,
+    };
     let (key, entry) = make_key(tenant)?;
     let added = toml::to_string(&KeyFile { keys: vec![entry] })
         .map_err(|error| KeysError(error.to_string()))?;
@@ -298,15 +308,41 @@ pub fn add_key(path: &Path, tenant: &str) -> Result<String, KeysError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path).map_err(problem)?;
-    file.write_all(format!("\n{added}").as_bytes())
-        .and_then(|()| file.sync_all())
-        .map_err(problem)?;
+    if let Err(error) = append(&mut file, &format!("\n{added}")) {
+        // Another program may have added a key to it meanwhile.
+        if is_new && file.metadata().is_ok_and(|found| found.len() == 0) {
+            // An empty file does no harm.
+            let _ = std::fs::remove_file(path);
+        }
+        return Err(problem(error));
+    }
     Ok(key)
+}
+
+/// Appends a text to a file, or nothing of it.
+fn append(file: &mut File, text: &str) -> io::Result<()> {
+    // What another program appends at the same time must not be cut off below. Not all file systems have locks.
+    let _ = file.lock();
+    let len = file.metadata()?.len();
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all());
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = file.set_len(len);
+    }
+    written
 }
 
 fn read_file(path: &Path) -> Result<KeyFile, KeysError> {
     let problem = |error: &dyn fmt::Display| KeysError(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| problem(&error))?;
+    let file = File::open(path).map_err(|error| problem(&error))?;
+    let mut text = String::new();
+    let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
+    let read = read.map_err(|error| problem(&error))?;
+    if read as u64 > MAX_FILE_BYTES {
+        return Err(problem(&"it is too large for a file of keys"));
+    }
     toml::from_str(&text).map_err(|error| problem(&error))
 }
 

@@ -60,7 +60,7 @@ pub use keys::{KeyEntry, Keys, KeysError, add_key, make_key};
 pub use limits::Limits;
 pub use realtime::VoiceModels;
 pub use recording::RecordingLimits;
-pub use server::{RunningServer, ServeError, Server, Tls};
+pub use server::{RunningServer, ServeError, ServeErrorKind, Server, Tls};
 pub use service::{Service, ServiceBuilder};
 pub use settings::{Settings, SettingsError, VARIABLE_PREFIX};
 pub use studio::Studio;

@@ -52,11 +52,40 @@ pub struct Tls(Arc<ServerConfig>);
 
 /// An error of a server that does not begin.
 #[derive(Debug)]
-pub struct ServeError(String);
+pub struct ServeError {
+    message: String,
+    kind: ServeErrorKind,
+}
+
+/// The kind of a [`ServeError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServeErrorKind {
+    /// Another program listens at the address.
+    AddressInUse,
+    /// Others can reach the address, and the service has no keys.
+    Open,
+    /// Anything else, which the message tells.
+    Other,
+}
+
+impl ServeError {
+    fn other(message: String) -> Self {
+        Self {
+            message,
+            kind: ServeErrorKind::Other,
+        }
+    }
+
+    /// The kind of the error.
+    pub fn kind(&self) -> ServeErrorKind {
+        self.kind
+    }
+}
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -69,7 +98,7 @@ impl Tls {
     /// An error that names the file that cannot be used.
     pub fn from_pem_files(certificates: &Path, key: &Path) -> Result<Self, ServeError> {
         let problem = |path: &Path, error: &dyn fmt::Display| {
-            ServeError(format!("{}: {error}", path.display()))
+            ServeError::other(format!("{}: {error}", path.display()))
         };
         let chain = CertificateDer::pem_file_iter(certificates)
             .map_err(|error| problem(certificates, &error))?
@@ -82,7 +111,7 @@ impl Tls {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| ServeError(error.to_string()))?
+            .map_err(|error| ServeError::other(error.to_string()))?
             .with_no_client_auth()
             .with_single_cert(chain, private)
             .map_err(|error| problem(key, &error))?;
@@ -106,21 +135,40 @@ impl Server {
         service: Service,
         address: impl ToSocketAddrs + fmt::Debug,
     ) -> Result<Self, ServeError> {
-        let named = format!("{address:?}");
-        let problem = |error: &dyn fmt::Display| ServeError(format!("{named}: {error}"));
+        let asked = format!("{address:?}");
         let addresses = tokio::net::lookup_host(address).await;
-        let addresses: Vec<SocketAddr> = addresses.map_err(|error| problem(&error))?.collect();
+        let addresses =
+            addresses.map_err(|error| ServeError::other(format!("{asked}: {error}")))?;
+        let addresses: Vec<SocketAddr> = addresses.collect();
+        let named = match &*addresses {
+            [] => asked,
+            all => all
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" or "),
+        };
+        let problem = |error: &dyn fmt::Display| ServeError::other(format!("{named}: {error}"));
         let keys = service.inner().keys.as_ref();
         let is_open = keys.is_none_or(crate::Keys::is_empty);
         if is_open && addresses.iter().any(|address| !address.ip().is_loopback()) {
-            return Err(problem(
-                &"an address that others can reach needs keys, as everybody could use the service otherwise",
-            ));
+            return Err(ServeError {
+                kind: ServeErrorKind::Open,
+                ..problem(
+                    &"an address that others can reach needs keys, as everybody could use the service otherwise",
+                )
+            });
         }
         let loaded = service.load_usage().await;
         loaded.map_err(|error| problem(&error))?;
         let listener = TcpListener::bind(&*addresses).await;
-        let listener = listener.map_err(|error| problem(&error))?;
+        let listener = listener.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => ServeError {
+                kind: ServeErrorKind::AddressInUse,
+                ..problem(&"another program listens there")
+            },
+            _ => problem(&error),
+        })?;
         let address = listener.local_addr().map_err(|error| problem(&error))?;
         Ok(Self {
             service,

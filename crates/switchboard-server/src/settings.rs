@@ -135,9 +135,38 @@ settings! {
     realtime_seconds: u64 = "3600",
 }
 
-fn parse<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T, SettingsError> {
+/// The type of a setting.
+trait Setting: FromStr {
+    /// The values that there are, in words.
+    const EXPECTED: &'static str;
+}
+
+impl Setting for String {
+    const EXPECTED: &'static str = "it is text";
+}
+
+impl Setting for bool {
+    const EXPECTED: &'static str = "it is true or false";
+}
+
+impl Setting for u16 {
+    const EXPECTED: &'static str = "it is a number up to 65535";
+}
+
+impl Setting for u64 {
+    const EXPECTED: &'static str = "it is a whole number";
+}
+
+impl Setting for usize {
+    const EXPECTED: &'static str = "it is a whole number";
+}
+
+fn parse<T: Setting>(name: &str, text: &str) -> Result<T, SettingsError> {
     let parsed = text.trim().parse();
-    parsed.map_err(|error| SettingsError(format!("the setting {name} cannot be {text:?}: {error}")))
+    parsed.map_err(|_| {
+        let expected = T::EXPECTED;
+        SettingsError(format!("the setting {name} cannot be {text:?}: {expected}"))
+    })
 }
 
 /// A setting that cannot be used.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use switchboard_core::Agent;
 use switchboard_core::approval::{Decision, Interruption};
@@ -175,6 +176,31 @@ impl ApprovalRules {
     }
 }
 
+/// The tools and handoffs of an agent, or of all, with the schemas of their arguments.
+fn calls_of<'t>(team: &'t TeamFile, agent: Option<&str>) -> Vec<(&'t str, &'t RawValue)> {
+    let agents = team.team().agents().iter();
+    let agents = agents.filter(|known| agent.is_none_or(|agent| agent == known.name()));
+    agents
+        .flat_map(|agent| {
+            let tools = agent.tools().iter();
+            let tools = tools.map(|tool| (tool.name(), &*tool.spec().parameters));
+            let handoffs = agent.handoffs().iter();
+            let handoffs =
+                handoffs.map(|handoff| (handoff.tool_name(), handoff.input_json_schema()));
+            tools.chain(handoffs)
+        })
+        .collect()
+}
+
+/// The schema of the calls of this name; `None` if there are several, or the name is not known.
+fn common_schema(calls: &[(&str, &RawValue)], name: Option<&str>) -> Option<Value> {
+    let name = name?;
+    let mut schemas = calls.iter().filter(|(known, _)| *known == name);
+    let (_, first) = schemas.next()?;
+    let is_same = schemas.all(|(_, other)| other.get() == first.get());
+    is_same.then(|| serde_json::from_str(first.get()).ok())?
+}
+
 struct RuleResolver<'a> {
     root: &'a Node,
     team: &'a TeamFile,
@@ -189,27 +215,17 @@ impl RuleResolver<'_> {
             let path = steps!["rules", index, "agent"];
             self.check_name("unknown-agent", path, "agent", name, &known);
         }
+        // The tools of an agent that is not there are not known.
+        let agent = spec.agent.as_deref();
+        let agent = agent.filter(|name| team.agents().iter().any(|agent| agent.name() == *name));
+        let calls = calls_of(self.team, agent);
         if let Some(name) = &spec.tool {
-            let agents = team.agents().iter();
-            let agents = agents.filter(|agent| {
-                let wanted = spec.agent.as_deref();
-                wanted.is_none_or(|wanted| wanted == agent.name())
-            });
-            let mut known = Vec::new();
-            for agent in agents {
-                known.extend(agent.tools().iter().map(|tool| tool.name().to_owned()));
-                let handoffs = agent.handoffs().iter();
-                known.extend(handoffs.map(|handoff| handoff.tool_name().to_owned()));
-            }
-            known.sort();
-            known.dedup();
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let path = steps!["rules", index, "tool"];
-            self.check_name("unknown-tool", path, "tool", name, &known);
+            self.check_tool(index, name, agent, &calls);
         }
+        let schema = common_schema(&calls, spec.tool.as_deref());
         let when = spec.when.as_ref().and_then(|text| {
             let context = &self.team.resolved.context;
-            let names = ArgumentNames::of_any_call();
+            let names = ArgumentNames::of_any_call(schema.as_ref());
             let parsed = Condition::parse_with(text, context, Some(names));
             parsed
                 .map_err(|error| {
@@ -243,6 +259,35 @@ impl RuleResolver<'_> {
             tool: spec.tool,
             when,
             decision,
+        }
+    }
+
+    /// Checks that a tool is one of these, which are those of the agent, or of all.
+    fn check_tool(
+        &mut self,
+        index: usize,
+        name: &str,
+        agent: Option<&str>,
+        calls: &[(&str, &RawValue)],
+    ) {
+        let mut known: Vec<&str> = calls.iter().map(|(name, _)| *name).collect();
+        known.sort_unstable();
+        known.dedup();
+        let path = steps!["rules", index, "tool"];
+        let is_known = |calls: &[(&str, _)]| calls.iter().any(|(known, _)| *known == name);
+        match agent {
+            Some(agent) if !is_known(calls) && is_known(&calls_of(self.team, None)) => {
+                let message = format!("the agent {agent:?} has no tool {name:?}");
+                let problem = Problem::without_file("unknown-tool", message);
+                let problem = match &*known {
+                    [] => problem,
+                    known => {
+                        problem.help(format!("there are {}", quoted_list(known.iter().copied())))
+                    }
+                };
+                self.add_at(problem, path);
+            }
+            _ => self.check_name("unknown-tool", path, "tool", name, &known),
         }
     }
 

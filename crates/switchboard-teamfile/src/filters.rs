@@ -67,6 +67,26 @@ fn redaction(spec: &RedactPiiSpec) -> Redaction {
     redaction
 }
 
+/// The names of the classes that a redaction hides, and of those that it has placeholders for.
+pub(crate) fn hidden_classes(spec: &RedactPiiSpec) -> (Vec<&'static str>, Vec<&'static str>) {
+    let all = Pii::ALL.into_iter();
+    let names = |classes: &[PiiSpec]| {
+        let names = classes.iter().map(|spec| class(*spec).name());
+        names.collect::<Vec<_>>()
+    };
+    let only = spec.only.as_deref().map(names);
+    let without = names(&spec.without);
+    let hidden = all.map(Pii::name).filter(|name| {
+        only.as_ref().is_none_or(|only| only.contains(name)) && !without.contains(name)
+    });
+    let placeholders = placeholders(&spec.placeholders).into_iter();
+    let given = placeholders.filter(|(_, placeholder)| placeholder.is_some());
+    (
+        hidden.collect(),
+        given.map(|(class, _)| class.name()).collect(),
+    )
+}
+
 fn class(spec: PiiSpec) -> Pii {
     match spec {
         PiiSpec::Card => Pii::Card,

@@ -30,8 +30,11 @@ use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::ResolvedTool;
 use crate::types::{
     AgentSpec, ApproveSpec, ConversationsSpec, FilterSpec, HandoffTableSpec, ModelSpec, PriceSpec,
-    RunSpec, SettingsSpec, TeamSpec,
+    RedactPiiSpec, RunSpec, SettingsSpec, TeamSpec,
 };
+
+/// The problem of a redaction without effect.
+const HIDES_NOTHING: &str = "this hides nothing";
 
 /// A team whose references are resolved.
 #[derive(Debug)]
@@ -330,6 +333,11 @@ impl Resolver<'_> {
     fn check_filter(&mut self, at: &[Step<'_>], filter: &FilterSpec) {
         match filter {
             FilterSpec::Redact(redaction) => {
+                if redaction.patterns.is_empty() {
+                    let path = [at, steps!["redact"]].concat();
+                    let help = "give it patterns, each with a text in its place";
+                    self.warn_at("no-effect", &path, HIDES_NOTHING, help);
+                }
                 for pattern in redaction.patterns.keys() {
                     let mut single = redaction.clone();
                     single.patterns.retain(|other, _| other == pattern);
@@ -343,11 +351,31 @@ impl Resolver<'_> {
                     }
                 }
             }
+            FilterSpec::RedactPiiWith(redaction) => self.check_redaction(at, redaction),
             FilterSpec::Summarize(summary) => {
                 let path = [at, steps!["summarize", "model"]].concat();
                 self.check_model(&path, &summary.model);
             }
             _ => {}
+        }
+    }
+
+    /// Warns of a redaction of personal data that hides nothing, and of placeholders for what it does not hide.
+    fn check_redaction(&mut self, at: &[Step<'_>], redaction: &RedactPiiSpec) {
+        let (hidden, placeholders) = crate::filters::hidden_classes(redaction);
+        if hidden.is_empty() {
+            let path = [at, steps!["redact_pii"]].concat();
+            let help = "name a class in only, or leave fewer out with without";
+            self.warn_at("no-effect", &path, HIDES_NOTHING, help);
+            return;
+        }
+        for class in placeholders {
+            if !hidden.contains(&class) {
+                let path = [at, steps!["redact_pii", "placeholders", class]].concat();
+                let message = format!("this has no effect: {class:?} is not hidden");
+                let help = "remove it, or hide the class";
+                self.warn_at("no-effect", &path, message, help);
+            }
         }
     }
 

@@ -10,14 +10,14 @@ use switchboard_core::run::Price;
 use switchboard_realtime::model::RealtimeModelSettings;
 use switchboard_realtime::openai::OpenAiRealtimeModel;
 use switchboard_server::{
-    Keys, RecordingLimits, ServedTeam, Server, Service, ServiceBuilder, Settings, SourceProblem,
-    TeamFileSource, Tls, VoiceModels,
+    Keys, RecordingLimits, ServeError, ServeErrorKind, ServedTeam, Server, Service, ServiceBuilder,
+    Settings, SourceProblem, TeamFileSource, Tenant, Tls, VoiceModels,
 };
 use switchboard_teamfile::TeamFile;
 
 use super::speech::Speech;
 use crate::args::{self, SPEECH_MODEL, TRANSCRIPTION_MODEL};
-use crate::conversation_store::ConversationStore;
+use crate::conversation_store;
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 
@@ -37,6 +37,9 @@ pub(super) fn run(args: &args::Serve) -> Result<Exit, Failure> {
 
 /// Makes a key, and prints it.
 pub(super) fn add_key(args: &args::Key, out: &mut dyn Write) -> Result<Exit, Failure> {
+    Tenant::named(&args.tenant).map_err(|error| {
+        Failure::usage(error.to_string(), "name the tenant, as in --tenant acme")
+    })?;
     let key = switchboard_server::add_key(&args.file, &args.tenant);
     let key = key.map_err(|error| {
         Failure::usage(
@@ -88,7 +91,12 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
         }
     }
     let keys = match &settings.keys {
-        Some(path) => Some(Keys::read(path).map_err(|error| unusable(&error))?),
+        Some(path) => Some(Keys::read(path).map_err(|error| {
+            Failure::usage(
+                error.to_string(),
+                format!("name a file of keys; {KEYS_HELP}"),
+            )
+        })?),
         None => None,
     };
     let host = settings.host.as_deref().unwrap_or("127.0.0.1");
@@ -103,7 +111,7 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
     let service = service.map_err(|error| unusable(&error))?;
     let port = settings.port.unwrap_or(8080);
     let server = Server::bind(service.clone(), (host, port)).await;
-    let mut server = server.map_err(|error| unusable(&error))?;
+    let mut server = server.map_err(|error| not_bound(&error))?;
     let scheme = match (&settings.tls_certificate, &settings.tls_key) {
         (None, None) => "http",
         (Some(certificate), Some(key)) => {
@@ -224,7 +232,9 @@ async fn with_speech(
         "provider" => {
             let hears = name(&settings.transcription_model, TRANSCRIPTION_MODEL);
             let speaks = name(&settings.speech_model, SPEECH_MODEL);
-            Speech::of_provider(base_url, [&hears, &speaks], &voices, team)?
+            let help =
+                "set OPENAI_API_KEY, name a server with --base-url, or use --set speech=offline";
+            Speech::of_provider(base_url, [&hears, &speaks], &voices, team, help)?
         }
         other => {
             let message = format!("the setting speech cannot be {other:?}");
@@ -281,9 +291,7 @@ pub(super) async fn conversations(address: Option<&str>) -> Result<Conversations
     if address == Some("memory:") {
         return Ok(Conversations::in_memory());
     }
-    // The name is of no conversation: only the store behind it is used.
-    let store = ConversationStore::open("serve", address).await?;
-    Ok(store.conversation().conversations().clone())
+    conversation_store::open_for_service(address).await
 }
 
 pub(super) fn start_log(form: &str) -> Result<(), Failure> {
@@ -301,6 +309,25 @@ pub(super) fn start_log(form: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Advice on making keys.
+const KEYS_HELP: &str = "`switchboard key keys.toml --tenant NAME` makes one";
+
+/// The failure for an address that cannot be listened on.
+pub(super) fn not_bound(error: &ServeError) -> Failure {
+    let help = match error.kind() {
+        ServeErrorKind::AddressInUse => {
+            Some("choose another --port; 0 is any that is free".to_owned())
+        }
+        ServeErrorKind::Open => Some(format!("name a file of keys with --keys; {KEYS_HELP}")),
+        _ => None,
+    };
+    Failure::Message {
+        exit: Exit::Usage,
+        message: error.to_string(),
+        help,
+    }
 }
 
 pub(super) fn unusable(error: &dyn std::fmt::Display) -> Failure {

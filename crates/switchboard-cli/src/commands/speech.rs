@@ -46,7 +46,17 @@ impl Speech {
         let mut all: Vec<(String, String)> = own
             .map(|(agent, voice)| (agent.to_owned(), (*voice).to_owned()))
             .collect();
-        all.extend(chosen_voices(voices, team)?);
+        let chosen = chosen_voices(voices, team)?;
+        if let Some(known) = flite.voices().await {
+            let unknown = chosen.iter().find(|(_, voice)| !known.contains(voice));
+            if let Some((_, voice)) = unknown {
+                return Err(Failure::usage(
+                    format!("flite has no voice {voice:?}"),
+                    format!("its voices are: {}", known.join(", ")),
+                ));
+            }
+        }
+        all.extend(chosen);
         Ok(Self {
             speech_to_text: SpeechToTextHandle::new(hears),
             text_to_speech: TextToSpeechHandle::new(flite),
@@ -56,11 +66,13 @@ impl Speech {
     }
 
     /// Speech of OpenAI, or of the server at this address, with these models for listening and speaking.
+    /// `no_key_help` is the advice where there is neither a key nor an address.
     pub(super) fn of_provider(
         base_url: Option<&str>,
         [hears, speaks]: [&str; 2],
         voices: &[AgentVoice],
         team: &LoadedTeam,
+        no_key_help: &str,
     ) -> Result<Self, Failure> {
         let from_env = Endpoint::from_env();
         let endpoint = match base_url {
@@ -69,11 +81,7 @@ impl Speech {
                 name => std::env::var(name).ok(),
             }),
             None if !from_env.has_key() && std::env::var_os("OPENAI_BASE_URL").is_none() => {
-                return Err(Failure::usage(
-                    "there is no key for speech",
-                    "set OPENAI_API_KEY, name a server with --base-url, or speak with programs on this \
-                     machine: --offline with talk, --set speech=offline with serve",
-                ));
+                return Err(Failure::usage("there is no key for speech", no_key_help));
             }
             None => from_env,
         };

@@ -10,8 +10,8 @@ use switchboard_server::{
 use switchboard_teamfile::TeamFile;
 
 use super::serve::{
-    LOOPBACK, ServeSignal, ServeSignals, conversations, failed, prices, problems, served_team,
-    start_log, unusable, with_team,
+    LOOPBACK, ServeSignal, ServeSignals, conversations, failed, not_bound, prices, problems,
+    served_team, start_log, unusable, with_team,
 };
 use crate::args;
 use crate::embedded_teams;
@@ -64,7 +64,7 @@ async fn serve(args: &args::Studio, look: Look) -> Result<Exit, Failure> {
         .build();
     let service = service.map_err(|error| unusable(&error))?;
     let server = Server::bind(service.clone(), ("127.0.0.1", args.port)).await;
-    let server = server.map_err(|error| unusable(&error))?;
+    let server = server.map_err(|error| not_bound(&error))?;
     let mut signals = ServeSignals::listen().map_err(|error| failed(&error))?;
     let running = server.drain_time(DRAIN_TIME).start();
     let address = format!("http://{}/#token={token}", running.address());

@@ -8,9 +8,9 @@ mod transcript;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use switchboard_core::StreamEvent;
+use switchboard_core::{EventKind, StreamEvent};
 use switchboard_realtime::voice::{
     VoiceError, VoiceEvent, VoiceEventKind, VoiceHandle, VoicePipeline, VoiceSession,
 };
@@ -21,7 +21,7 @@ use super::run::{asked_person, waiting_help};
 use super::speech::Speech;
 use crate::approvals::{Approvals, Output, WaitingRun};
 use crate::args;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, sleep_until};
 use crate::embedded_teams;
 use crate::event_line::{EventLine, is_raw, rounded};
 use crate::event_sink::{EventSink, JsonLines};
@@ -35,6 +35,9 @@ use answers::Answers;
 use caller::Caller;
 use transcript::Transcript;
 
+/// The time that an answer has to end after it was stopped: a tool that has begun is not cut off.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
 pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> {
     check_paths(&args)?;
     let (file, team_path) = match &args.team {
@@ -45,6 +48,7 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
         }
     };
     let mut team_options = args.team_options;
+    let timeout = team_options.timeout;
     if args.offline && team_options.model.is_none() {
         team_options.model = Some("offline".to_owned());
     }
@@ -54,7 +58,9 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
         Speech::offline(&args.voice, &team).await?
     } else {
         let names = [&*args.transcription_model, &*args.speech_model];
-        Speech::of_provider(team_options.base_url.as_deref(), names, &args.voice, &team)?
+        let base_url = team_options.base_url.as_deref();
+        let help = "set OPENAI_API_KEY, name a server with --base-url, or speak with programs on this machine: --offline";
+        Speech::of_provider(base_url, names, &args.voice, &team, help)?
     };
     let caller = Caller::open(args.input.as_deref(), args.offline, &speech).await?;
     let rate = caller.output_rate().unwrap_or(speech.rate);
@@ -83,6 +89,8 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
         began: Instant::now(),
         exit: Exit::Ok,
         turns: 0,
+        timeout,
+        deadline: None,
     };
     let source = caller.description();
     let (exit, turns) = talk.run(caller, session, &mut Signals::listen()?).await?;
@@ -156,6 +164,10 @@ struct Talk<'a> {
     exit: Exit,
     /// The number of turns of the caller.
     turns: usize,
+    /// The longest time of a run.
+    timeout: Option<Duration>,
+    /// The time at which the run under way is stopped, or given up if it was.
+    deadline: Option<Instant>,
 }
 
 impl Talk<'_> {
@@ -176,6 +188,14 @@ impl Talk<'_> {
                     self.exit = signal.exit();
                     break;
                 }
+                () = sleep_until(self.deadline) => {
+                    if self.exit == Exit::TimedOut {
+                        break;
+                    }
+                    has_spoken = true;
+                    self.stop_run().await;
+                    continue;
+                }
                 spoken = &mut speaking, if !has_spoken => {
                     has_spoken = true;
                     if let Err(failure) = spoken {
@@ -192,17 +212,39 @@ impl Talk<'_> {
             }
         }
         self.answers.finish()?;
+        if self.exit == Exit::TimedOut {
+            self.sink
+                .write_help("the answer took longer than --timeout allows")?;
+        }
         Ok((self.exit, self.turns))
+    }
+
+    /// Stops the run that has taken too long. The session ends once what was heard of its answer is stored.
+    async fn stop_run(&mut self) {
+        self.exit = Exit::TimedOut;
+        self.deadline = Some(Instant::now() + STOP_TIME);
+        // A session that has ended needs no end.
+        let _ = self.handle.interrupt().await;
+        let handle = self.handle.clone();
+        // What the caller has said meanwhile is before it in the queue, which may be full.
+        tokio::spawn(async move { handle.close().await });
     }
 
     /// Takes an event. Returns `false` if the conversation ends with it.
     async fn take(&mut self, event: VoiceEvent) -> Result<bool, Failure> {
+        if self.exit == Exit::TimedOut && begins_turn(&event.kind) {
+            // What was heard before it is stored.
+            return Ok(false);
+        }
         match &event.kind {
             // The events of the provider would double the output.
             VoiceEventKind::Run(run) if is_raw(run) => {
                 return Ok(true);
             }
             VoiceEventKind::Run(run) => {
+                if self.exit != Exit::TimedOut {
+                    self.set_deadline(&run.kind);
+                }
                 self.write(StreamEvent::clone(run))?;
                 return Ok(true);
             }
@@ -249,6 +291,20 @@ impl Talk<'_> {
         }
     }
 
+    /// Limits the time of a run that begins; one that has ended has all the time to be spoken.
+    fn set_deadline(&mut self, event: &EventKind) {
+        match event {
+            EventKind::RunStarted { .. } => {
+                self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
+            }
+            EventKind::RunFinished { .. }
+            | EventKind::RunInterrupted { .. }
+            | EventKind::RunStopped { .. }
+            | EventKind::RunFailed { .. } => self.deadline = None,
+            _ => {}
+        }
+    }
+
     fn write(&mut self, event: StreamEvent) -> io::Result<()> {
         let at = rounded(self.began.elapsed().as_secs_f64());
         self.sink.write(&EventLine::new(event, at))
@@ -258,6 +314,15 @@ impl Talk<'_> {
     fn write_voice(&mut self, event: &VoiceEvent) -> io::Result<()> {
         let json = serde_json::to_string(event)?;
         self.write(serde_json::from_str(&json)?)
+    }
+}
+
+/// Returns `true` for the first event of another turn: the caller speaks, or is answered.
+fn begins_turn(event: &VoiceEventKind) -> bool {
+    match event {
+        VoiceEventKind::SpeechStarted { .. } | VoiceEventKind::Transcript { .. } => true,
+        VoiceEventKind::Run(run) => matches!(run.kind, EventKind::RunStarted { .. }),
+        _ => false,
     }
 }
 

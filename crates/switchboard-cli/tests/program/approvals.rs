@@ -283,6 +283,30 @@ fn rules_in_json_are_read_and_their_problems_have_positions() {
 }
 
 #[test]
+fn conditions_of_rules_are_checked_against_the_arguments_of_the_tool() {
+    let desk = Desk::new([refund("c1", "500"), Reply::text("Done.")]);
+    for (rule, message) in [
+        (
+            "when = \"arguments.amonut > 3\"",
+            "the tool has no argument \"amonut\"",
+        ),
+        (
+            "when = \"arguments.amount > 'a lot'\"",
+            "a number cannot be compared with text",
+        ),
+        ("agent = \"Dask\"", "the team has no agent \"Dask\""),
+    ] {
+        let rules = format!("[[rules]]\ntool = \"refund\"\n{rule}\ndecision = \"approve\"\n");
+        desk.folder.write("rules.toml", &rules);
+        let ran = desk.send("Money!", &["--approve", "rules.toml"], "");
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(message), "{ran:?}");
+        // One mistake is one problem.
+        assert_eq!(ran.stderr.matches("error").count(), 1, "{ran:?}");
+    }
+}
+
+#[test]
 fn answers_are_read_from_lines_if_they_are_asked_for() {
     let replies = [
         refunds(&[("c1", 200), ("c2", 300)]),

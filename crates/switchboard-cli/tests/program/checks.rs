@@ -68,6 +68,42 @@ deny = ["blast"]
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_filter_that_does_nothing_is_a_warning() {
+    let folder = Folder::new();
+    let team = |filter: &str| {
+        let text = format!(
+            "[agents.Triage]\nhandoffs = [{{ to = \"Desk\", filters = [{filter}] }}]\n\
+             [agents.Desk]\ndescription = \"A desk.\"\n"
+        );
+        folder.write("team.toml", &text);
+        folder.run(&["check", "team.toml", "--strict"])
+    };
+    for (filter, message) in [
+        ("{ redact_pii = { only = [] } }", "this hides nothing"),
+        (
+            "{ redact_pii = { only = [\"card\"], without = [\"card\"] } }",
+            "this hides nothing",
+        ),
+        ("{ redact = { patterns = {} } }", "this hides nothing"),
+        (
+            "{ redact_pii = { only = [\"card\"], placeholders = { email = \"x\" } } }",
+            "this has no effect: \"email\" is not hidden",
+        ),
+        (
+            "\"payload\"",
+            "this has no effect: the handoff has no payload",
+        ),
+    ] {
+        let ran = team(filter);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let warning = format!("warning[no-effect]: {message}");
+        assert!(ran.stdout.contains(&warning), "{ran:?}");
+    }
+    let ran = team("{ redact_pii = { without = [\"card\"], placeholders = { email = \"x\" } } }");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
 fn files_outside_the_folder_and_of_the_system_are_not_read() {
     let folder = Folder::new();
     for (reference, code) in [
@@ -87,6 +123,25 @@ fn files_outside_the_folder_and_of_the_system_are_not_read() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.stdout.contains(&format!("error[{code}]")), "{ran:?}");
     }
+    folder.write("tone.md", "Be kind.");
+    std::fs::create_dir(folder.path("teams")).unwrap();
+    let team = |reference: &str| {
+        let text = format!("[agents.A]\ninstructions = {{ {reference} }}\n");
+        folder.write("teams/team.toml", &text);
+        folder.run(&["check", "teams/team.toml"])
+    };
+    let allowed = team("file = '../tone.md', outside = true");
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("../tone.md", folder.path("teams/link.md")).unwrap();
+        let ran = team("file = 'link.md'");
+        assert!(ran.stdout.contains("error[outside-file]"), "{ran:?}");
+    }
+    let large = std::fs::File::create(folder.path("teams/large.md")).unwrap();
+    large.set_len(9 << 20).unwrap();
+    let ran = team("file = 'large.md'");
+    assert!(ran.stdout.contains("error[unreadable-file]"), "{ran:?}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Desk {
     }
 
     /// Sends a message in a process of its own.
-    fn send(&self, message: &str, more: &[&str]) -> Ran {
+    pub(crate) fn send(&self, message: &str, more: &[&str]) -> Ran {
         Ran::of(self.command(message, more).spawn().unwrap())
     }
 

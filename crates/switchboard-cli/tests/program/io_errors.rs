@@ -251,3 +251,59 @@ fn a_recording_is_replayed_from_a_named_pipe() {
     let ran = Ran::of(replay);
     assert_eq!((ran.code, ran.stdout), (Some(0), recorded.stdout));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let folder = Folder::new();
+    for args in [
+        &["--help"] as &[&str],
+        &["run", "-h", "--lang", "zh"],
+        &["--version"],
+        &["schema"],
+        &["completions", "bash"],
+    ] {
+        let mut command = folder.command(args);
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        command.stdout(full.unwrap());
+        let ran = Ran::of(command.spawn().unwrap());
+        assert_eq!(ran.code, Some(1), "{args:?} {ran:?}");
+        assert!(!ran.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_is_added_whole_or_not_at_all() {
+    let folder = Folder::new();
+    let args = ["key", "keys.toml", "--tenant", "acme"];
+    // The limit is in blocks of 512 or 1,024 bytes: after some keys a part of one fits.
+    let failed = (0..20).find_map(|_| {
+        let before = fs::read(folder.path("keys.toml")).unwrap_or_default();
+        let ran = run_with_limit(&folder, 1, &args, "");
+        (ran.code != Some(0)).then_some((before, ran))
+    });
+    let (before, ran) = failed.expect("the disk is full");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("the key cannot be added"), "{ran:?}");
+    assert!(!before.is_empty());
+    assert_eq!(fs::read(folder.path("keys.toml")).unwrap(), before);
+    assert_eq!(folder.run(&args).code, Some(0));
+
+    let ran = run_with_limit(&folder, 0, &["key", "new.toml", "--tenant", "acme"], "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(!folder.path("new.toml").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_keys_is_a_plain_file() {
+    let folder = Folder::new();
+    let ran = folder.run(&["key", "/dev/zero", "--tenant", "acme"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("is no plain file"), "{ran:?}");
+    let args = ["serve", "team.toml", "--port", "0", "--keys", "/dev/zero"];
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("too large"), "{ran:?}");
+}

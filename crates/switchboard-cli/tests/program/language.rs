@@ -68,6 +68,16 @@ fn errors_of_the_command_line_and_of_files_are_in_the_readers_language() {
             "错误： 没有成员“Biling”\n  提示： 您是不是想写 \"Billing\"？",
         ),
         (&["sessions", "show", "x"][..], 2, "错误： 没有会话“x”"),
+        (
+            &["serve", "team.toml", "--host", "0.0.0.0", "--port", "0"][..],
+            2,
+            "错误： 0.0.0.0:0：其他人能访问的地址必须有密钥",
+        ),
+        (
+            &["serve", "team.toml", "--set", "runs=many"][..],
+            2,
+            "错误： 设置 runs 不能是 \"many\"：它是整数",
+        ),
     ] {
         let ran = folder.run(&[args, &["--lang", "zh"]].concat());
         assert_eq!(ran.code, Some(code), "{ran:?}");

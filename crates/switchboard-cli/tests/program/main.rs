@@ -38,5 +38,6 @@ mod sessions;
 mod sessions_command;
 mod support;
 mod talk;
+mod team_files;
 #[cfg(unix)]
 mod terminal;

@@ -68,3 +68,24 @@ fn a_web_page_is_told_as_such_and_asked_for_once() {
     );
     assert_eq!(provider.requests().len(), 1);
 }
+
+#[test]
+fn a_redirect_is_told_with_its_target_and_not_followed() {
+    let provider = FakeProvider::on_thread().unwrap();
+    let moved = Reply::status(302, json!({})).header(
+        "location",
+        "https://ann:pw@new.example/llm/v2/chat?token=s3cr3t",
+    );
+    let ran = ask(&provider, [moved]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    for text in [
+        "status 302: the server redirects to https://new.example/llm/v2/chat, which is not followed",
+        "help: if the server that it names is the right one, put its address into --base-url",
+    ] {
+        assert!(ran.stderr.contains(text), "{ran:?}");
+    }
+    for text in ["s3cr3t", "pw@", "model's name"] {
+        assert!(!ran.stderr.contains(text), "{ran:?}");
+    }
+    assert_eq!(provider.requests().len(), 1);
+}

@@ -198,6 +198,64 @@ fn what_cannot_be_served_is_told() {
 }
 
 #[test]
+fn what_cannot_be_served_has_advice() {
+    let folder = Folder::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (args, message, help) in [
+        (
+            &["--port", &*port] as &[&str],
+            format!("127.0.0.1:{port}: another program listens there"),
+            "choose another --port",
+        ),
+        (
+            &["--host", "0.0.0.0", "--port", "0"],
+            "0.0.0.0:0: an address that others can reach needs keys".to_owned(),
+            "`switchboard key keys.toml --tenant NAME` makes one",
+        ),
+        (
+            &["--keys", "none.toml"],
+            "none.toml: No such file".to_owned(),
+            "`switchboard key keys.toml --tenant NAME` makes one",
+        ),
+        (
+            &["--set", "runs=many"],
+            "the setting runs cannot be \"many\": it is a whole number".to_owned(),
+            "",
+        ),
+        (
+            &["--store", "sqlit:x.db"],
+            "the store cannot be used".to_owned(),
+            "--store names another store",
+        ),
+        (
+            &["team.toml"],
+            "two teams are named \"team\"; a team file names its team with `name`".to_owned(),
+            "",
+        ),
+    ] {
+        let ran = folder.run(&[&["serve", "team.toml"], args].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(&message) && told.contains(help), "{told}");
+        assert!(!told.contains("--session"), "{told}");
+    }
+}
+
+#[test]
+fn the_name_of_a_tenant_is_checked() {
+    let folder = Folder::new();
+    let ran = folder.run(&["key", "keys.toml", "--tenant", "a b"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("\"a b\" is no name of a tenant"),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("help: name the tenant"), "{ran:?}");
+    assert!(!folder.path("keys.toml").exists());
+}
+
+#[test]
 fn a_key_that_cannot_be_stored_is_not_printed_and_has_advice() {
     let folder = Folder::new();
     let ran = folder.run(&["key", "missing/keys.toml", "--tenant", "acme"]);

@@ -466,6 +466,71 @@ fn without_a_key_a_microphone_or_programs_the_advice_says_what_to_do() {
     }
 }
 
+#[test]
+fn an_answer_that_takes_too_long_is_stopped() {
+    let folder = Folder::new();
+    wav(&folder, "caller.wav", &turns(2));
+    let provider = provider([Reply::transcript("My bill is wrong."), Reply::hang()]);
+    for form in ["--json", "--transcript"] {
+        provider.script(KEY, [Reply::transcript("My bill is wrong."), Reply::hang()]);
+        let before = provider.requests().len();
+        let args = [
+            "team.toml",
+            "--model",
+            "chat/m",
+            "--in",
+            "caller.wav",
+            "--timeout",
+            "0.5",
+            form,
+        ];
+        let ran = talk(&folder, &provider, &args);
+        assert_eq!(ran.code, Some(124), "{} {}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("--timeout"), "{}", ran.stderr);
+        // The second turn of the caller is not answered.
+        assert_eq!(provider.requests().len(), before + 2);
+        if form == "--json" {
+            let last = ran.lines().pop().unwrap();
+            assert_eq!(last["type"], "run_stopped", "{}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_transcript_says_what_waits_for_a_decision() {
+    let folder = Folder::new();
+    folder.write(
+        "team.toml",
+        r#"
+[agents.Desk]
+tools = ["refund"]
+[tools.refund]
+description = "Refunds the customer, pays a refund."
+command.run = ["date"]
+approve = true
+[commands]
+allow = ["date"]
+"#,
+    );
+    wav(&folder, "caller.wav", &turns(1));
+    let provider = provider([Reply::transcript("Please refund me."), second()]);
+    let args = [
+        "team.toml",
+        "--model",
+        "offline",
+        "--in",
+        "caller.wav",
+        "--transcript",
+    ];
+    let ran = talk(&folder, &provider, &args);
+    assert_eq!(
+        (ran.code, &*ran.stdout),
+        (Some(5), "You: Please refund me.\n")
+    );
+    let told = "Desk waits for a decision: refund\n  help: it is not kept";
+    assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
+}
+
 /// The Python with `pocketsphinx`.
 fn python() -> PathBuf {
     std::env::var_os("SWITCHBOARD_PYTHON").unwrap().into()
@@ -506,6 +571,17 @@ async fn an_offline_conversation_is_spoken_and_understood() {
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("charged"), "{stdout}");
     assert!(stdout.contains("Triage: → Billing"), "{stdout}");
+
+    let mut unknown = args.to_vec();
+    unknown.extend(["--voice", "Triage=zoe"]);
+    let mut command = folder.command(&unknown);
+    command.env("SWITCHBOARD_PYTHON", python());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let refused = command.output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("flite has no voice \"zoe\""), "{stderr}");
+    assert!(stderr.contains("slt"), "{stderr}");
 
     // The answer, as somebody who hears it would write it down.
     let file = std::fs::File::open(folder.path("answer.wav")).unwrap();

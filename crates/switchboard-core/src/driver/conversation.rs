@@ -19,7 +19,7 @@ use crate::conversation::{
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::InputGuardrail;
 use crate::items::Item;
-use crate::journal::{Carried, JournalScope, Repeat, StepKind};
+use crate::journal::{self, Carried, JournalScope, Repeat, StepKind};
 use crate::lock::lock;
 use crate::run::agent_keys;
 use crate::runner::{ActiveAgent, Exclusive, HistoryPolicy};
@@ -156,7 +156,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn id_in_conversation(&self) -> Arc<str> {
         match self.journal {
             None => format!("{:032x}", fastrand::u128(..)).into(),
-            Some(_) => format!("{:032x}", self.run.id).into(),
+            Some(_) => journal::lease_owner(&self.run).into(),
         }
     }
 

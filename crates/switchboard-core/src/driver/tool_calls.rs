@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_timer::Delay;
 use futures_util::TryFutureExt as _;
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt as _};
@@ -16,7 +17,7 @@ use crate::callback::{BoxFuture, call};
 use crate::error::{Error, model_error};
 use crate::guardrail::GuardrailResult;
 use crate::hooks::ToolEnd;
-use crate::journal::Transient;
+use crate::journal::{Later, Transient};
 use crate::offered_tools::Offer;
 use crate::run::approvals::{Approval, CallApproval, InnerRun};
 use crate::run::tool_results::{RanTool, ToolProgress, ToolStage};
@@ -133,9 +134,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         for attempt in &mut attempts {
             results.add(attempt.results.drain(..));
         }
-        let failure = attempts
+        let failures = attempts
             .iter_mut()
-            .find_map(|attempt| attempt.failure.take());
+            .filter_map(|attempt| attempt.failure.take());
+        // The first that is final, or the one that may pass the soonest.
+        let failure = failures.min_by_key(|error| (error.is_transient(), error.retry_at()));
         if let Some(error) = failure {
             self.run_mut().tools_failed(progress(attempts));
             return Err(error);
@@ -408,8 +411,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         span: &mut OpenSpan,
     ) -> Result<InvokedTool, Error> {
         let start = Instant::now();
-        let outcome = self.trace.within(span.id(), tool.invoke(ctx.clone()));
-        let outcome = outcome.await;
+        let mut outcome = self.trace.within(span.id(), tool.invoke(ctx.clone())).await;
+        while let (None, Err(error)) = (&self.journal, &outcome)
+            && let Some(later) = error.cause().downcast_ref::<Later>()
+        {
+            let wait = Box::pin(Delay::new(later.remaining()));
+            wait.await;
+            outcome = Box::pin(self.trace.within(span.id(), tool.invoke(ctx.clone()))).await;
+        }
         // One that does not wait was not gone on with: the call has failed before.
         if let Some(inner) = ctx.take_inner_run()
             && inner.is_waiting()
@@ -465,6 +474,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 fn is_transient(error: &ToolError) -> bool {
     let cause = error.cause();
     cause.is::<Transient>()
+        || cause.is::<Later>()
         || cause
             .downcast_ref::<Error>()
             .is_some_and(Error::is_transient)

@@ -57,7 +57,7 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 /// | [`Iban`](Pii::Iban) | of the countries in the SWIFT registry, with the right length and check digits, in groups or not | account numbers of other kinds |
 /// | [`Ssn`](Pii::Ssn) | `123-45-6789`; nine bare digits where "ssn" or "social security" comes shortly before them, or is their key in JSON | nine bare digits without such words; the last four digits |
 /// | [`ResidentId`](Pii::ResidentId) | 18 characters with a region, a date and the right check digit; 15 digits after 身份证 | parts of one; ids of other places |
-/// | [`Passport`](Pii::Passport) | 6 to 9 letters and digits after a word for passport, in 20 languages, or with such a key in JSON | without such a word, or before it; machine-readable lines |
+/// | [`Passport`](Pii::Passport) | 6 to 9 letters and digits after a word for passport, in 60 languages, or with such a key in JSON | without such a word, or before it; machine-readable lines |
 /// | [`Email`](Pii::Email) | in any script; `ann [at] example [dot] com`, "ann at example dot com" and the like | without a dot in the domain (`ann@localhost`); quoted (`"a b"@x.com`); "ann at example.com" |
 /// | [`Phone`](Pii::Phone) | with a plus or two zeros and a country calling code; in the form in which a country writes it, with its prefix or brackets, by libphonenumber's metadata; American numbers, Chinese mobile numbers, and ten or eleven digits after a zero, also bare; any 7 to 15 digits after a word for phone | other numbers without such a word; extensions; numbers in words |
 ///
@@ -212,14 +212,23 @@ impl Redaction {
         matches
     }
 
-    /// Redacts the value of a JSON key. The key may tell what a number is. Returns `None` if nothing was
-    /// found.
-    fn value(&self, key: Option<&str>, text: &str, source: Source) -> Option<String> {
+    /// Redacts the value of a JSON key. The key may tell what a number is, and so may the key around one
+    /// that only says that it is a number. Returns `None` if nothing was found.
+    fn value(&self, token: &Token<'_>, text: &str) -> Option<String> {
+        let source = token.source();
         // The key of a part of a message says nothing.
-        let key = key.filter(|key| *key != "text");
+        let key = token.key.filter(|key| *key != "text");
         match key {
             Some(key) if text.len() <= 64 && !text.contains('\n') => {
-                let labelled = format!("{}: {text}", labels::words_of_key(&key_text(key)));
+                let mut words = labels::words_of_key(&key_text(key));
+                if let Some(outer) = token.outer_key.filter(|_| labels::says_number(&words)) {
+                    let outer = labels::words_of_key(&key_text(outer));
+                    // A number in a payment may be that of a card.
+                    if source == Source::Text || !labels::is_of_another_thing(&outer) {
+                        words = format!("{outer} {words}");
+                    }
+                }
+                let labelled = format!("{words}: {text}");
                 let prefix_len = labelled.len() - text.len();
                 let redacted = replace(&labelled, self.matches(&labelled, prefix_len, source))?;
                 Some(redacted[prefix_len..].to_owned())
@@ -325,7 +334,7 @@ impl Redaction {
         if looks_like_json(&text) {
             self.json(&text, JsonLevel::Nested)
         } else {
-            self.value(token.key, &text, token.source())
+            self.value(token, &text)
         }
     }
 

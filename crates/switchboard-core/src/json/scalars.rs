@@ -21,6 +21,8 @@ pub(crate) struct Scalar<'a> {
     pub(crate) depth: usize,
     /// The JSON of its key, or of the key of the lists it is in, without the quotes.
     pub(crate) key: Option<&'a str>,
+    /// The JSON of the key of the container around its own, without the quotes.
+    pub(crate) outer_key: Option<&'a str>,
 }
 
 impl<'a> Scalars<'a> {
@@ -76,12 +78,14 @@ impl<'a> Scalars<'a> {
             Some((_, key)) => *key,
             None => None,
         };
+        let outer = depth.checked_sub(2).and_then(|outer| self.open.get(outer));
         Some(Scalar {
             token,
             at,
             is_key,
             depth,
             key,
+            outer_key: outer.and_then(|(_, key)| *key),
         })
     }
 }

@@ -239,7 +239,8 @@ impl<'a> Ledger<'a> {
         if let Some(limit) = budget.turns
             && self.turns_of(scope) >= limit as usize
         {
-            return Ok(Some(format!("{limit} turns")));
+            let turns = if limit == 1 { "turn" } else { "turns" };
+            return Ok(Some(format!("{limit} {turns}")));
         }
         if let Some(limit) = budget.tokens
             && self.tokens_of(scope) >= limit

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dbos::EngineOnly;
 use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::now;
 use tokio::sync::watch;
 
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
@@ -26,6 +27,8 @@ pub(super) struct Parts {
     pub(super) executor: Executor,
     pub(super) local: LocalRuns,
     pub(super) stop: watch::Receiver<bool>,
+    /// The start of the identifiers of workflows, before the names of logs.
+    pub(super) prefix: Arc<str>,
 }
 
 /// The workflows that this process executes. Clones share them.
@@ -63,8 +66,10 @@ pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
         id: &id,
         stop: parts.stop.clone(),
     };
-    let reason = match parts.executor.execute(&parts.runs, &id, &mut log).await {
-        Ok(Execution::Ended | Execution::Stopped { .. }) => return Ok(()),
+    let log_name = workflow.strip_prefix(&*parts.prefix).unwrap_or(&workflow);
+    let executed = parts.executor.execute(&parts.runs, &id, log_name, &mut log);
+    let reason = match executed.await {
+        Ok(Execution::Ended | Execution::Stopped { .. } | Execution::Superseded) => return Ok(()),
         Ok(Execution::Draining) => "this process shuts down".to_owned(),
         Ok(Execution::Taken) => "another process has it".to_owned(),
         Ok(Execution::Active) => "an earlier execution is about to end".to_owned(),
@@ -125,7 +130,11 @@ impl StepLog for WorkflowLog<'_> {
         })
     }
 
-    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+    fn wait<'a>(
+        &'a mut self,
+        begin: BeginWait,
+        until: Option<SystemTime>,
+    ) -> BoxFuture<'a, Result<String, DurableError>> {
         Box::pin(async move {
             loop {
                 let begin = begin.clone();
@@ -134,7 +143,9 @@ impl StepLog for WorkflowLog<'_> {
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
-                let woken = dbos::recv::<(), EngineOnly>(Some(TOPIC), LONG);
+                let left = until.map(|time| time.duration_since(now()).unwrap_or_default());
+                let left = left.unwrap_or(LONG).min(LONG);
+                let woken = dbos::recv::<(), EngineOnly>(Some(TOPIC), left);
                 let mut stop = self.stop.clone();
                 tokio::select! {
                     woken = woken => {

@@ -4,17 +4,20 @@
 //! has the next batch read. Once there are none left, effects take place, and each batch has the entries that were made
 //! since the one before.
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use rustc_hash::FxHashSet;
+use switchboard_core::approval::Interruption;
 use switchboard_core::journal::StepKey;
 
 use super::state::{State, StepsIn};
 use super::{End, Release, RunJournal, ended};
-use crate::engine::{BeginWait, EMPTY_BATCH, StepLog};
+use crate::engine::{BeginWait, EMPTY_BATCH, NewBatch, StepLog};
 use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::RunStatus;
-use std::sync::Arc;
-use switchboard_core::approval::Interruption;
+use crate::run_store::stored;
 
 /// The state of the log of an engine.
 #[derive(Default)]
@@ -63,7 +66,15 @@ impl State {
         matches!(&self.steps, StepsIn::Log(log) if !log.is_at_end)
     }
 
-    fn knows(&self, key: &StepKey) -> bool {
+    /// Takes note that there is no recorded batch left. Steps that the store has and the log has not take place again.
+    fn reach_end_of_log(&mut self) {
+        if let Some(log) = self.log() {
+            log.is_at_end = true;
+        }
+        self.ahead_in_log.clear();
+    }
+
+    pub(super) fn knows(&self, key: &StepKey) -> bool {
         self.outcomes.contains_key(key) || self.waits.contains(key) || self.unknown.contains(key)
     }
 
@@ -79,7 +90,8 @@ impl State {
         let StepsIn::Log(log) = &self.steps else {
             return false;
         };
-        !log.queue.is_empty() || (!log.is_at_end && log.wanted.iter().any(|key| !self.knows(key)))
+        let wants = || log.wanted.iter().any(|key| !self.knows(key));
+        !log.queue.is_empty() || (!log.is_at_end && self.pauses_until.is_none() && wants())
     }
 }
 
@@ -106,9 +118,18 @@ impl RunJournal {
         self.0.changed.notify_waiters();
         self.until(|state| {
             let is_over = matches!(state.end, Some(End::Taken | End::Broken(_)));
-            is_over || state.knows(key) || state.log().is_none_or(|log| log.is_at_end)
+            is_over
+                || state.knows(key)
+                || state.pauses_until.is_some()
+                || state.log().is_none_or(|log| log.is_at_end)
         })
         .await;
+        let state = self.state();
+        if state.pauses_until.is_some() && !state.knows(key) {
+            let message = format!("the run \"{}\" waits for a time", self.0.id);
+            return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
+        }
+        drop(state);
         self.check()
     }
 
@@ -134,6 +155,15 @@ impl RunJournal {
         })
         .await;
         self.check()
+    }
+
+    /// Stores what waits for later entries, of a run that is done: its state says enough for the log.
+    pub(crate) fn leave_log(&self) -> Result<(), DurableError> {
+        let later = match self.state().log() {
+            Some(log) => std::mem::take(&mut log.later),
+            None => Vec::new(),
+        };
+        self.store_batch(&later)
     }
 
     /// Records what waits for later entries, so that nothing of the run comes after the entries of a wait.
@@ -203,8 +233,9 @@ impl RunJournal {
         {
             let mut state = self.state();
             let is_first = state.log().is_some_and(|log| !log.is_at_end);
+            state.reach_end_of_log();
             if let Some(log) = state.log() {
-                (log.is_at_end, log.skips) = (true, log.is_closed);
+                log.skips = log.is_closed;
             }
             if is_first {
                 state.retract_parts(&self.0.id)?;
@@ -226,7 +257,22 @@ impl RunJournal {
             }
             None => Vec::new(),
         };
+        self.store_batch(&entries)?;
+        // Readers get what a step has shown before the step counts as done.
+        if self.has_unwritten() {
+            self.flush().await?;
+        }
         to_batch(&self.0.id, &entries)
+    }
+
+    /// Adds the entries of a batch to those that are stored, before the log has them: for results, and for the log that
+    /// follows if the run stops and is resumed.
+    fn store_batch(&self, entries: &[JournalEntry]) -> Result<(), DurableError> {
+        for entry in entries {
+            let entry = stored(&self.0.id, entry)?;
+            self.state().push(entry);
+        }
+        Ok(())
     }
 
     /// Takes note of a batch that is recorded.
@@ -265,12 +311,19 @@ impl RunJournal {
         wait: usize,
         interruptions: Vec<Interruption>,
     ) -> Result<Vec<Signal>, DurableError> {
+        // A wait of an earlier log.
+        {
+            let state = self.state();
+            if let Some(positions) = state.resumed.get(wait) {
+                return Ok(state.signals_at(positions));
+            }
+        }
         let this = self.clone();
         let begin: BeginWait = Arc::new(move |wake| {
             let (this, interruptions) = (this.clone(), interruptions.clone());
             Box::pin(async move { this.begin_wait(wake, interruptions).await })
         });
-        let batch = log.wait(begin).await?;
+        let batch = log.wait(begin, None).await?;
         self.read_batch(&batch)?;
         let state = self.state();
         match state.resumed.get(wait) {
@@ -291,9 +344,7 @@ impl RunJournal {
         loop {
             let (signals, is_cancelled) = {
                 let mut state = self.state();
-                if let Some(log) = state.log() {
-                    log.is_at_end = true;
-                }
+                state.reach_end_of_log();
                 if let Some(End::Over) = state.end {
                     let signals = Vec::new();
                     return to_batch(&self.0.id, &[JournalEntry::Resumed { signals }]);
@@ -310,8 +361,10 @@ impl RunJournal {
                     due: Some(switchboard_core::conversation::now() + self.0.lease),
                     wake: None,
                 };
+                let batch = [JournalEntry::Resumed { signals }];
+                self.store_batch(&batch)?;
                 self.store_state(release).await?;
-                return to_batch(&self.0.id, &[JournalEntry::Resumed { signals }]);
+                return to_batch(&self.0.id, &batch);
             }
             let release = Release {
                 status: RunStatus::Waiting {
@@ -326,6 +379,78 @@ impl RunJournal {
             }
         }
     }
+
+    /// Waits until a time, without memory if the engine can. A message to the run ends the wait too.
+    pub(crate) async fn pause_in_log(
+        &self,
+        log: &mut dyn StepLog,
+        pause: &Pause,
+    ) -> Result<(), DurableError> {
+        let is_replayed = self.state().pauses_until.is_some();
+        if !is_replayed {
+            // Tells executions that make the run again which call of the log comes next.
+            let marker = to_batch(&self.0.id, &[JournalEntry::Pauses { until: pause.until }])?;
+            let new: NewBatch = Box::new(move || Box::pin(async move { Ok(marker) }));
+            let marker = log.next(new).await?;
+            self.read_batch(&marker)?;
+        }
+        let (this, pause) = (self.clone(), pause.clone());
+        let until = pause.until;
+        let begin: BeginWait = Arc::new(move |wake| {
+            let (this, pause) = (this.clone(), pause.clone());
+            Box::pin(async move { this.begin_pause(wake, &pause).await })
+        });
+        let batch = log.wait(begin, Some(until)).await?;
+        self.state().pauses_until = None;
+        self.read_batch(&batch)
+    }
+
+    /// Stores that the run pauses, unless the time has come or a message. Returns a batch that says so.
+    async fn begin_pause(
+        &self,
+        wake: Option<String>,
+        pause: &Pause,
+    ) -> Result<String, DurableError> {
+        let is_over = {
+            let mut state = self.state();
+            state.reach_end_of_log();
+            state.end.is_some() || std::mem::take(&mut state.is_woken)
+        };
+        let time = switchboard_core::conversation::now();
+        let goes_on = is_over || pause.until <= time;
+        let over = matches!(self.end(), Some(End::Over));
+        if !over {
+            let release = Release {
+                status: if goes_on {
+                    RunStatus::Running {}
+                } else {
+                    RunStatus::Pending {
+                        reason: Some(pause.reason.clone()),
+                    }
+                },
+                failures: self.failures(),
+                due: Some(if goes_on {
+                    time + self.0.lease
+                } else {
+                    pause.until
+                }),
+                wake: wake.filter(|_| !goes_on),
+            };
+            // A message that came meanwhile is noticed by this.
+            self.store_state(release).await?;
+        }
+        if goes_on || self.end().is_some() || std::mem::take(&mut self.state().is_woken) {
+            return to_batch(&self.0.id, &[JournalEntry::Continued]);
+        }
+        Ok(EMPTY_BATCH.to_owned())
+    }
+}
+
+/// A wait for a time.
+#[derive(Clone)]
+pub(crate) struct Pause {
+    pub(crate) until: SystemTime,
+    pub(crate) reason: String,
 }
 
 fn to_batch(id: &str, entries: &[JournalEntry]) -> Result<String, DurableError> {

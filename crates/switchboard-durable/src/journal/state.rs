@@ -1,11 +1,12 @@
 //! The contents of a journal, as far as they are read.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
 use switchboard_core::conversation::{Entry, Revision};
-use switchboard_core::journal::StepKey;
+use switchboard_core::journal::{StepKey, StepKind};
 
 use super::End;
 use super::answer_parts::{AnswerParts, StepOfEvent};
@@ -32,6 +33,11 @@ pub(super) struct State {
     pub(super) outcomes: FxHashMap<StepKey, Arc<str>>,
     /// The recorded steps that the replay has not come to.
     pub(super) ahead: FxHashSet<StepKey>,
+    /// The recorded steps that are in a part of the log that is not read yet.
+    pub(super) ahead_in_log: FxHashSet<StepKey>,
+    /// The steps of the log, and its number of waits for people.
+    pub(super) in_log: FxHashSet<StepKey>,
+    waits_in_log: usize,
     /// Steps that may take place once, and that have begun.
     pub(super) begun: FxHashSet<StepKey>,
     /// Of these, the ones that were interrupted.
@@ -51,6 +57,10 @@ pub(super) struct State {
     signals: Vec<(u64, Signal)>,
     /// The signals of each wait that the run has left.
     pub(super) resumed: Vec<Vec<u64>>,
+    /// Set if the log has a wait for a time at the place that was read last.
+    pub(super) pauses_until: Option<SystemTime>,
+    /// Set if the run was asked to go on before the time that it waits for.
+    pub(super) is_woken: bool,
     /// The version of the team that the run goes on with.
     pub(super) version: Option<String>,
     /// Set while no process has the run.
@@ -68,6 +78,9 @@ impl State {
             steps,
             outcomes: FxHashMap::default(),
             ahead: FxHashSet::default(),
+            ahead_in_log: FxHashSet::default(),
+            in_log: FxHashSet::default(),
+            waits_in_log: 0,
             begun: FxHashSet::default(),
             unknown: FxHashSet::default(),
             waits: FxHashSet::default(),
@@ -79,6 +92,8 @@ impl State {
             parts: AnswerParts::default(),
             signals: Vec::new(),
             resumed: Vec::new(),
+            pauses_until: None,
+            is_woken: false,
             is_released: false,
             end: None,
         }
@@ -100,6 +115,7 @@ impl State {
             }
             // Being due is all else that it asks for.
             Signal::Resume { version } => {
+                self.is_woken = true;
                 if version.is_some() {
                     self.version = version;
                 }
@@ -140,6 +156,8 @@ impl State {
                 },
                 JournalEntry::Retracted { from, to } => self.parts.retracted(from, to),
                 JournalEntry::Signal(signal) => self.take_signal(position, signal),
+                // The log has it too.
+                step if self.is_in_log(position) => self.take_note_of_log(step),
                 step => self.read_step(step),
             }
         }
@@ -147,6 +165,51 @@ impl State {
             let message = format!("the journal of run \"{id}\" has no start");
             DurableError::new(DurableErrorKind::Damaged, message)
         })
+    }
+
+    /// Takes note of an entry that the log of the run has, or would have had next.
+    fn take_note_of_log(&mut self, entry: JournalEntry) {
+        let key = match entry {
+            JournalEntry::Step(key, _) => {
+                self.ahead_in_log.insert(key.clone());
+                key
+            }
+            JournalEntry::Begun(key) | JournalEntry::Unknown(key) | JournalEntry::Waits(key) => key,
+            JournalEntry::Resumed { .. } => {
+                self.waits_in_log += 1;
+                return;
+            }
+            _ => return,
+        };
+        self.in_log.insert(key);
+    }
+
+    /// The thing that the run did at the place of a step that its journal does not have; `None` if it did nothing yet.
+    pub(super) fn did_instead_of(&self, key: &StepKey) -> Option<String> {
+        // Hooks watch a run, and may come and go while it is interrupted.
+        let is_later = |ahead: &&StepKey| {
+            let follows =
+                ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
+            ahead.path == key.path && follows && ahead.kind != StepKind::Hook
+        };
+        if key.kind == StepKind::Hook {
+            return None;
+        }
+        let later = self.ahead.iter().chain(&self.ahead_in_log);
+        let first = later
+            .filter(is_later)
+            .min_by_key(|ahead| (ahead.turn, ahead.to_string()));
+        if let Some(first) = first {
+            return Some(format!("took step \"{first}\""));
+        }
+        let waits =
+            self.is_replayed() && (self.is_released || self.waits_in_log > self.resumed.len());
+        waits.then(|| "waited for a person".to_owned())
+    }
+
+    /// Returns `true` for the position of a step that the log of the run has.
+    fn is_in_log(&self, position: u64) -> bool {
+        self.is_logged() && self.record.log_from.is_none_or(|from| position >= from)
     }
 
     /// Takes note of an entry of a step. Others are ignored.
@@ -163,10 +226,12 @@ impl State {
             }
             JournalEntry::Step(key, outcome) => {
                 self.parts.recorded(&key);
+                self.ahead_in_log.remove(&key);
                 self.ahead.insert(key.clone());
                 self.outcomes.insert(key, outcome.get().into());
             }
             JournalEntry::Resumed { signals } => self.resumed.push(signals),
+            JournalEntry::Pauses { until } => self.pauses_until = Some(until),
             _ => {}
         }
     }

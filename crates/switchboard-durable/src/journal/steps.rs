@@ -26,6 +26,12 @@ impl Journal for RunJournal {
         effect: Effect<'_>,
     ) -> Result<Stepped, BoxError> {
         if self.state().is_logged() {
+            // The log does not have it, and is not at its end.
+            let is_new = self.is_new_in_log(key)?;
+            if is_new && key.kind == StepKind::Hook {
+                drop(effect.await);
+                return Ok(Stepped::Ran);
+            }
             self.read_log_up_to(key).await?;
         }
         match self.known(key, repeat) {
@@ -93,22 +99,29 @@ impl RunJournal {
         if let Some(end) = &state.end {
             return Err(ended(&self.0.id, end));
         }
-        // Hooks watch a run, and may come and go while it is interrupted.
-        let is_later = |ahead: &&StepKey| {
-            let follows =
-                ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
-            let is_watched = key.kind == StepKind::Hook || ahead.kind == StepKind::Hook;
-            ahead.path == key.path && follows && !is_watched
-        };
-        let later = state.ahead.iter().filter(is_later);
-        let first = later.min_by_key(|ahead| (ahead.turn, ahead.to_string()));
-        if let Some(first) = first {
-            let did = format!("took step \"{first}\"");
+        if let Some(did) = state.did_instead_of(key) {
             drop(state);
             return Err(self.diverged(key, &did));
         }
         state.is_live = true;
         Ok(())
+    }
+
+    /// Returns `true` for a step that a log has not which is still read. All that it has is in the store too, so that a run
+    /// that takes other steps than before is found out before its engine compares them with its own journal.
+    fn is_new_in_log(&self, key: &StepKey) -> Result<bool, DurableError> {
+        let state = self.state();
+        let is_known = state.knows(key) || state.in_log.contains(key);
+        if is_known || !state.is_replayed() || state.in_log.is_empty() || state.end.is_some() {
+            return Ok(false);
+        }
+        match state.did_instead_of(key) {
+            None => Ok(true),
+            Some(did) => {
+                drop(state);
+                Err(self.diverged(key, &did))
+            }
+        }
     }
 
     /// Stops the run: the code of today does something else than the journal has.

@@ -12,6 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::Settings;
 use super::service::{HANDLER, OBJECT};
 use crate::error::{DurableError, DurableErrorKind};
+use crate::record::RunRecord;
 
 /// The number of times that a request is tried, and the pause after the first.
 const ATTEMPTS: u32 = 8;
@@ -42,14 +43,15 @@ impl Client {
     }
 
     /// Invokes a run, unless it was invoked before.
-    pub(super) async fn invoke(&self, conversation: &str, id: &str) -> Result<(), DurableError> {
-        let key = format!("{}{conversation}", self.prefix);
+    pub(super) async fn invoke(&self, run: &RunRecord) -> Result<(), DurableError> {
+        let id = &*run.id;
+        let key = format!("{}{}", self.prefix, run.conversation);
         let key = utf8_percent_encode(&key, NON_ALPHANUMERIC);
-        let name = format!("{}{id}", self.prefix);
+        let name = format!("{}{}", self.prefix, run.log_name());
         // Header values are limited to visible ASCII.
         let name = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
         let url = format!("{}/{OBJECT}/{key}/{HANDLER}/send", self.ingress);
-        let body = serde_json::json!({ "run": id }).to_string();
+        let body = serde_json::json!({ "run": id, "log": run.log_name() }).to_string();
         let request = |http: &reqwest::Client| {
             http.post(&url)
                 .header("content-type", "application/json")
@@ -73,6 +75,22 @@ impl Client {
             StatusCode::GONE,
         ];
         self.send(awakeable, &request, &gone).await
+    }
+
+    /// Ends an invocation whose journal is of no use any more. It cannot end by itself: the server would compare its
+    /// end with what the journal has there.
+    pub(super) async fn kill(&self, invocation: &str) -> Result<(), DurableError> {
+        let Some(admin) = &self.admin else {
+            return Ok(());
+        };
+        let url = format!("{admin}/invocations/{invocation}/kill");
+        let request = |http: &reqwest::Client| http.patch(&url);
+        let gone = [
+            StatusCode::NOT_FOUND,
+            StatusCode::CONFLICT,
+            StatusCode::GONE,
+        ];
+        self.send(invocation, &request, &gone).await
     }
 
     /// Registers the services at an address.

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -10,11 +10,13 @@ use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::now;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Settings;
+use super::client::Client;
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
@@ -36,6 +38,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 struct Conversation {
     runs: RunStore,
     executor: Executor,
+    client: Client,
     stop: watch::Receiver<bool>,
 }
 
@@ -44,6 +47,8 @@ struct Conversation {
 struct Invocation {
     /// The identifier of the run.
     run: String,
+    /// The name of its log.
+    log: String,
 }
 
 #[object(name = "SwitchboardConversation")]
@@ -51,25 +56,42 @@ impl Conversation {
     /// Executes a run until it ends.
     #[handler(name = "run")]
     async fn run(&self, ctx: ObjectContext<'_>, invocation: Json<Invocation>) -> HandlerResult<()> {
-        let id = invocation.into_inner().run;
+        let Invocation { run: id, log: name } = invocation.into_inner();
         let mut log = InvocationLog {
             ctx: &ctx,
             stop: self.stop.clone(),
             ended: None,
         };
-        let executed = self.executor.execute(&self.runs, &id, &mut log).await;
+        let executed = self
+            .executor
+            .execute(&self.runs, &id, &name, &mut log)
+            .await;
         if let Some(terminal) = log.ended.take() {
             // Somebody has cancelled the invocation at the server.
             return Err(terminal.into());
         }
         match executed {
             Ok(Execution::Ended) => Ok(()),
-            Ok(Execution::Stopped { reason }) => Err(TerminalError::new(reason).into()),
+            Ok(Execution::Stopped { reason }) => self.give_up(&ctx, reason).await,
+            Ok(Execution::Superseded) => {
+                let reason = "the run was resumed, and goes on in another invocation";
+                self.give_up(&ctx, reason.to_owned()).await
+            }
             Ok(Execution::Draining) => Err(retried("this process shuts down")),
             Ok(Execution::Taken) => Err(retried("another process has the run")),
             Ok(Execution::Active) => Err(retried("an earlier execution is about to end")),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Conversation {
+    /// Ends an invocation that has not made the calls of its journal again.
+    async fn give_up(&self, ctx: &ObjectContext<'_>, reason: String) -> HandlerResult<()> {
+        if let Err(error) = self.client.kill(ctx.invocation_id()).await {
+            return Err(error.into());
+        }
+        Err(TerminalError::new(reason).into())
     }
 }
 
@@ -104,7 +126,11 @@ impl StepLog for InvocationLog<'_, '_> {
         })
     }
 
-    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+    fn wait<'a>(
+        &'a mut self,
+        begin: BeginWait,
+        until: Option<SystemTime>,
+    ) -> BoxFuture<'a, Result<String, DurableError>> {
         Box::pin(async move {
             loop {
                 let (name, woken) = self.ctx.awakeable::<Json<serde_json::Value>>();
@@ -116,6 +142,16 @@ impl StepLog for InvocationLog<'_, '_> {
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
+                let woken = async {
+                    let Some(until) = until else {
+                        return woken.await.map(drop);
+                    };
+                    let left = until.duration_since(now()).unwrap_or_default();
+                    restate_sdk::select! {
+                        woken = woken => woken.map(drop),
+                        slept = self.ctx.sleep(left) => slept,
+                    }
+                };
                 let woken = tokio::select! {
                     woken = woken => woken,
                     () = is_set(&mut self.stop) => {
@@ -158,6 +194,7 @@ pub(super) fn endpoint(
     let conversation = Conversation {
         runs: runs.clone(),
         executor: executor.clone(),
+        client: Client::new(settings),
         stop,
     };
     let (first, longest) = RETRY;

@@ -280,6 +280,81 @@ async fn a_run_that_waits_is_cancelled(engine: Engine) {
     assert!(record.is_ended(), "{record:?}");
 }
 
+/// The number of a message whose run waits for the tool `send` first, outside of other tools.
+async fn waits_for_sending() -> usize {
+    for number in 0.. {
+        let store = Conversations::in_memory();
+        let durable = DurableRunner::new(Embedded::new(store), runner(0, &silent()));
+        let run = durable.start("talk", "m1", &*message(number)).await;
+        let record = run.unwrap().wait().await.unwrap();
+        if let RunStatus::Waiting { interruptions } = &record.status
+            && interruptions
+                .first()
+                .is_some_and(|waiting| &*waiting.tool == "send" && waiting.inside.is_empty())
+        {
+            return number;
+        }
+    }
+    unreachable!("some run waits for it")
+}
+
+/// A run that stops in a worker with another team, and is resumed in one with its own.
+async fn a_run_that_has_stopped_is_resumed_and_has_a_result(engine: Engine) {
+    let number = waits_for_sending().await;
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(engine, "stopped", folder.path());
+    let durable = place.runner(&silent()).await;
+    let worker = place.worker(None);
+    let conversation = number.to_string();
+    let run = durable.start(&conversation, "m1", &*message(number)).await;
+    let run = run.unwrap();
+    let waiting = tokio::time::timeout(LONG, run.wait()).await.unwrap();
+    drop(worker);
+    let renamed = place.worker_with_renamed_tool();
+    let RunStatus::Waiting { interruptions } = waiting.unwrap().status else {
+        panic!("the run waits");
+    };
+    run.decide(&interruptions[0], Decision::approve())
+        .await
+        .unwrap();
+    let stopped = async {
+        loop {
+            let record = run.record().await.unwrap();
+            if matches!(record.status, RunStatus::Stopped { .. }) {
+                return record;
+            }
+            assert!(!record.is_ended(), "{record:?}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let stopped = tokio::time::timeout(LONG, stopped).await.unwrap();
+    assert_eq!(stopped.log, 0);
+    drop(renamed);
+
+    let _worker = place.worker(None);
+    run.resume().await.unwrap();
+    let record = tokio::time::timeout(LONG, decide_with_patience(&run)).await;
+    let Ok(record) = record else {
+        panic!("{:#?}", run.record().await)
+    };
+    assert_eq!(record.log, 1);
+    // As it ends if nothing stops it, but that the first call was approved.
+    let effects = place.effects();
+    check_effects(&effects);
+    assert!(
+        effects.iter().any(|effect| effect.starts_with("send ")),
+        "{effects:?}"
+    );
+    match (run.result().await.unwrap(), &record.status) {
+        (Ok(result), RunStatus::Done { output }) => {
+            assert_eq!(result.final_output().unwrap().to_value(), *output);
+        }
+        (Err(error), RunStatus::Failed { kind, .. }) => assert_eq!(error.kind(), *kind),
+        (_, status) => panic!("{status:?}"),
+    }
+    assert_eq!(place.effects(), effects, "a result takes no effect");
+}
+
 macro_rules! on_each_engine {
     ($($test:ident),* $(,)?) => {
         mod restate {
@@ -308,4 +383,5 @@ on_each_engine!(
     one_of_three_workers_is_killed,
     a_decision_comes_after_everything_was_killed,
     a_run_that_waits_is_cancelled,
+    a_run_that_has_stopped_is_resumed_and_has_a_result,
 );

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use switchboard_core::approval::Decision;
 use switchboard_core::callback::{BoxError, BoxFuture};
-use switchboard_core::conversation::Conversations;
+use switchboard_core::conversation::{Conversations, now};
+use switchboard_core::journal::Later;
+use switchboard_core::testing::ScriptedModel;
 use switchboard_core::tool::ToolContext;
 use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Runner, Tool, tool};
 use switchboard_durable::{
@@ -30,6 +34,8 @@ struct Log {
     batches: Mutex<Vec<(Call, String)>>,
     /// The number of times that the run was woken.
     wakes: watch::Sender<usize>,
+    /// The number of these that a recorded wait has looked for messages after.
+    noticed: AtomicUsize,
 }
 
 /// The settings of the engine, with the logs of all runs.
@@ -99,18 +105,20 @@ impl Engine for LoggedEngine {
         &self.settings.runs
     }
 
-    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
-        let (settings, executor, id) =
-            (self.settings.clone(), self.executor.clone(), id.to_owned());
+    fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        let (settings, executor, run) = (self.settings.clone(), self.executor.clone(), run.clone());
         drop(tokio::spawn(async move {
             let mut log = LogOfExecution {
-                log: settings.log(&id),
+                log: settings.log(&run.log_name()),
                 settings: settings.clone(),
                 at: 0,
-                waits: 0,
             };
-            let executed = executor.execute(&settings.runs, &id, &mut log).await;
-            assert_eq!(executed.unwrap(), Execution::Ended);
+            let executed = executor
+                .execute(&settings.runs, &run.id, &run.log_name(), &mut log)
+                .await;
+            let executed = executed.unwrap();
+            let has_stopped = matches!(executed, Execution::Stopped { .. });
+            assert!(has_stopped || executed == Execution::Ended, "{executed:?}");
             let batches = log.log.batches.lock().unwrap().len();
             settings.unread.lock().unwrap().push(batches - log.at);
         }));
@@ -118,12 +126,17 @@ impl Engine for LoggedEngine {
     }
 
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
-        self.executor.wake(&run.id);
-        self.settings
-            .log(&run.id)
-            .wakes
-            .send_modify(|wakes| *wakes += 1);
-        Box::pin(async { Ok(()) })
+        Box::pin(async {
+            if let RunStatus::Stopped { .. } = run.status {
+                return self
+                    .submit(&self.settings.runs.record(&run.id).await?)
+                    .await;
+            }
+            self.executor.wake(&run.id);
+            let log = self.settings.log(&run.log_name());
+            log.wakes.send_modify(|wakes| *wakes += 1);
+            Ok(())
+        })
     }
 
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
@@ -144,8 +157,6 @@ struct LogOfExecution {
     settings: Logged,
     log: Arc<Log>,
     at: usize,
-    /// The number of wakes that were waited for.
-    waits: usize,
 }
 
 impl LogOfExecution {
@@ -192,24 +203,40 @@ impl StepLog for LogOfExecution {
         })
     }
 
-    fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>> {
+    fn wait<'a>(
+        &'a mut self,
+        begin: BeginWait,
+        until: Option<SystemTime>,
+    ) -> BoxFuture<'a, Result<String, DurableError>> {
         Box::pin(async move {
             loop {
                 let batch = match self.recorded(Call::Wait) {
                     Some(batch) => batch,
                     None => {
+                        let before = *self.log.wakes.borrow();
                         let batch = begin(Some("wake".to_owned())).await?;
-                        self.record(Call::Wait, batch).await
+                        let batch = self.record(Call::Wait, batch).await;
+                        self.log.noticed.store(before, Ordering::SeqCst);
+                        batch
                     }
                 };
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
-                let waits = self.waits;
+                // A wait that is followed by another batch is over.
+                if self.log.batches.lock().unwrap().len() > self.at {
+                    continue;
+                }
+                let noticed = self.log.noticed.load(Ordering::SeqCst);
                 let mut wakes = self.log.wakes.subscribe();
-                let _ = wakes.wait_for(|wakes| *wakes > waits).await;
-                drop(wakes);
-                self.waits += 1;
+                let woken = wakes.wait_for(|wakes| *wakes > noticed);
+                match until {
+                    None => drop(woken.await),
+                    Some(until) => {
+                        let left = until.duration_since(now()).unwrap_or_default();
+                        let _ = tokio::time::timeout(left, woken).await;
+                    }
+                }
             }
         })
     }
@@ -388,4 +415,183 @@ async fn a_run_that_waits_in_a_log_is_cancelled_by_its_execution_or_the_next_one
     let run = second.start(&conversation, "m1", &*message).await.unwrap();
     assert_eq!(settings.ended(1).await, [0]);
     assert_eq!(run.record().await.unwrap().status, RunStatus::Cancelled);
+}
+
+/// Calls a tool that has not finished at first, beside one that pays, and then another one.
+struct PatientModel;
+
+impl Model for PatientModel {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let outputs = request.input.iter().filter(|item| item.output().is_some());
+        Ok(ModelResponse::new(match outputs.count() {
+            0 => vec![
+                Item::function_call("c1", "remind", "{}"),
+                Item::function_call("c2", "pay", "{}"),
+            ],
+            2 => vec![Item::function_call("c3", "remind", "{}")],
+            _ => vec![Item::output_message("m1", "Done.")],
+        }))
+    }
+}
+
+fn patient_team(note: &Note, pause: Duration) -> Runner {
+    let remind: Tool = tool("remind").run(move |ctx: ToolContext, (): ()| async move {
+        let begin = async { Ok::<_, BoxError>(SystemTime::now()) };
+        let due = ctx.run_context().step("begin", begin).await? + pause;
+        if SystemTime::now() < due {
+            return Err(Later::at(due).into());
+        }
+        Ok::<_, BoxError>("It is time.")
+    });
+    let note = note.clone();
+    let pay: Tool = tool("pay")
+        .at_most_once()
+        .run(move |ctx: ToolContext, (): ()| {
+            note(&format!("pay {}", ctx.idempotency_key()));
+            "pay is done"
+        });
+    let desk: Agent = Agent::new("Desk").tool(remind).tool(pay);
+    Runner::new(&desk).model(PatientModel)
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_times_and_loses_its_process_at_any_batch_ends_as_one_that_does_not() {
+    // Long enough that nothing delays the tool until it has finished.
+    let team = |note: &Note| patient_team(note, Duration::from_millis(500));
+    let (expected, notes, batches) = interrupted(team, None).await;
+    assert_eq!(notes.len(), 1);
+    // Three answers, three tools, and two waits, each with a mark, a beginning and an end.
+    assert!(batches >= 12, "{batches}");
+    let team = |note: &Note| patient_team(note, Duration::from_millis(8));
+    for at in 1..=batches {
+        for moment in [Moment::BeforeWrite, Moment::AfterWrite] {
+            let (lines, notes, _) = interrupted(team, Some((at, moment))).await;
+            assert_eq!(lines, expected, "batch {at}, {moment:?}");
+            check_effects(&notes);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_time_in_a_log_is_resumed_and_cancelled_before_it() {
+    for is_cancelled in [true, false] {
+        let settings = Logged::new(&Conversations::in_memory(), None);
+        let (note, _) = noting();
+        let team = patient_team(&note, Duration::from_secs(24 * 3600));
+        let durable = DurableRunner::new(settings.clone(), team);
+        let run = durable.start("talk", "m1", "Remind me").await.unwrap();
+        let paused = async || loop {
+            let record = run.record().await.unwrap();
+            if matches!(record.status, RunStatus::Pending { reason: Some(_) }) {
+                return record;
+            }
+            tokio::task::yield_now().await;
+        };
+        let before = paused().await;
+        assert_eq!(before.wake.as_deref(), Some("wake"));
+        if is_cancelled {
+            run.cancel().await.unwrap();
+            assert_eq!(settings.ended(1).await, [0]);
+            assert_eq!(run.record().await.unwrap().status, RunStatus::Cancelled);
+        } else {
+            // The tool is asked again, and has still not finished.
+            run.resume().await.unwrap();
+            while paused().await.changed == before.changed {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_result_of_a_run_with_a_log_is_made_again_from_the_store() {
+    let settings = Logged::new(&Conversations::in_memory(), None);
+    let (note, notes) = noting();
+    let durable = DurableRunner::new(settings.clone(), runner(0, &note));
+    for number in 0..4 {
+        let message = format!("Hello, this is number {number}");
+        let run = durable.start(&number.to_string(), "m1", &*message).await;
+        let run = run.unwrap();
+        let ended = decide_until_ended(&run).await;
+        let effects = notes.lock().unwrap().clone();
+        let result = run.result().await.unwrap();
+        assert_eq!(*notes.lock().unwrap(), effects, "nothing takes place again");
+        match (&ended.status, result) {
+            (RunStatus::Done { output }, Ok(result)) => {
+                assert_eq!(result.final_output().unwrap().to_value(), *output);
+            }
+            (RunStatus::Failed { kind, .. }, Err(error)) => assert_eq!(error.kind(), *kind),
+            (status, _) => panic!("{status:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_with_a_log_that_has_stopped_goes_on_with_a_new_log_and_its_steps() {
+    let store = Conversations::in_memory();
+    let settings = Logged::new(&store, None);
+    let effects: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let team = |name: &'static str, model: &ScriptedModel| {
+        let effects = effects.clone();
+        let noted = move |effect| {
+            let effects = effects.clone();
+            move |_ctx, (): ()| {
+                effects.lock().unwrap().push(effect);
+                "done"
+            }
+        };
+        let look: Tool = tool("look").run(noted("look"));
+        let send: Tool = tool(name).needs_approval().run(noted("send"));
+        let agent: Agent = Agent::new("Support")
+            .model(model.clone())
+            .tool(look)
+            .tool(send);
+        agent
+    };
+    let model = ScriptedModel::new()
+        .call("look", "{}")
+        .call("send", "{}")
+        .say("Sent.");
+    let first = DurableRunner::new(settings.clone(), &team("send", &model));
+    let run = first.start("talk", "m1", "Send it").await.unwrap();
+    let RunStatus::Waiting { interruptions } = run.wait().await.unwrap().status else {
+        panic!("the call waits");
+    };
+    // Its process is gone; the tool has another name in the next one.
+    assert_eq!(run.record().await.unwrap().log, 0);
+    let renamed = DurableRunner::new(settings.clone(), &team("post", &ScriptedModel::new()));
+    renamed.start("talk", "m1", "Send it").await.unwrap();
+    let other = renamed.attach(run.id()).await.unwrap();
+    other
+        .decide(&interruptions[0], Decision::approve())
+        .await
+        .unwrap();
+    let stopped = loop {
+        let record = other.record().await.unwrap();
+        if !matches!(
+            record.status,
+            RunStatus::Waiting { .. } | RunStatus::Running {}
+        ) {
+            break record;
+        }
+        tokio::task::yield_now().await;
+    };
+    let RunStatus::Stopped { reason } = &stopped.status else {
+        panic!("{stopped:?}");
+    };
+    assert!(reason.contains("send"), "{reason}");
+
+    let again = DurableRunner::new(settings.clone(), &team("send", &model));
+    again
+        .attach(run.id())
+        .await
+        .unwrap()
+        .resume()
+        .await
+        .unwrap();
+    let ended = again.attach(run.id()).await.unwrap().wait().await.unwrap();
+    assert_eq!(ended.text().as_deref(), Some("Sent."), "{ended:?}");
+    assert_eq!((ended.log, &ended.log_name()[..]), (1, "%log1/talk/m1"));
+    assert_eq!(*effects.lock().unwrap(), ["look", "send"]);
+    assert_eq!(model.requests().len(), 3);
 }

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod child_process;
+mod clocks;
 #[cfg(all(feature = "restate", feature = "dbos"))]
 mod engines;
 mod fault_store;
 mod inner_runs;
 mod killed;
 mod logged;
+mod order;
 mod replays;
 mod runs;
 mod sizes;
+mod timers;
 mod world;

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::approval::Decision;
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
 use switchboard_core::hooks::{HookResult, RunHooks};
+use switchboard_core::journal::Later;
 use switchboard_core::tool::ToolContext;
 use switchboard_core::{
     Agent, Item, Model, ModelRequest, ModelResponse, RunContext, Runner, Session as _, Team, Tool,
@@ -97,6 +98,28 @@ impl RunHooks<()> for Noted {
 
 /// A runner of a random team.
 pub(crate) fn runner(seed: u64, note: &Note) -> Runner {
+    runner_with(seed, note, "send")
+}
+
+/// A tool that has not finished when it is called first.
+fn later(note: &Note) -> Tool {
+    let note = note.clone();
+    tool("later").run(move |ctx: ToolContext, (): ()| {
+        let note = note.clone();
+        async move {
+            let begin = async { Ok::<_, BoxError>(SystemTime::now()) };
+            let due = ctx.run_context().step("begin", begin).await? + Duration::from_millis(25);
+            if SystemTime::now() < due {
+                return Err(Later::at(due).into());
+            }
+            note(&format!("later {}", ctx.idempotency_key()));
+            Ok::<_, BoxError>("later is done")
+        }
+    })
+}
+
+/// A runner of a random team in which the tool that needs approval has this name.
+pub(crate) fn runner_with(seed: u64, note: &Note, sending: &'static str) -> Runner {
     let effect = |name: &'static str| {
         let note = note.clone();
         move |ctx: ToolContext, (): ()| {
@@ -110,7 +133,7 @@ pub(crate) fn runner(seed: u64, note: &Note) -> Runner {
     };
     let read: Tool = tool("read").run(effect("read"));
     let pay: Tool = tool("pay").at_most_once().run(effect("pay"));
-    let send: Tool = tool("send").needs_approval().run(effect("send"));
+    let send: Tool = tool(sending).needs_approval().run(effect("send"));
     let sometimes: Tool = tool("sometimes")
         .enabled_if(|_ctx, agent: Agent| agent.name() != "B")
         .run(effect("sometimes"));
@@ -127,6 +150,7 @@ pub(crate) fn runner(seed: u64, note: &Note) -> Runner {
                 .tool(read.clone())
                 .tool(pay.clone())
                 .tool(sometimes.clone())
+                .tool(later(note))
                 .tool(expert.as_tool("ask"))
                 .handoff(
                     handoff("B")
@@ -142,7 +166,13 @@ pub(crate) fn runner(seed: u64, note: &Note) -> Runner {
                 .tool(sometimes)
                 .handoff(handoff("C").filter(filters::remove_all_tools())),
         )
-        .agent(Agent::new("C").tool(read).tool(pay).handoff("A"))
+        .agent(
+            Agent::new("C")
+                .tool(read)
+                .tool(pay)
+                .tool(later(note))
+                .handoff("A"),
+        )
         .build()
         .unwrap();
     let model = SeededModel {
@@ -230,7 +260,7 @@ pub(crate) fn check_against(notes: &[String], undisturbed: &[String]) {
         let of_tool = notes.iter().filter_map(|note| note.strip_prefix(tool));
         of_tool.map(str::to_owned).collect::<BTreeSet<_>>().len()
     };
-    for tool in ["read ", "send ", "sometimes ", "to B "] {
+    for tool in ["read ", "send ", "sometimes ", "later ", "to B "] {
         assert_eq!(calls(notes, tool), calls(undisturbed, tool), "{tool}");
     }
     assert!(calls(notes, "pay ") <= calls(undisturbed, "pay "));

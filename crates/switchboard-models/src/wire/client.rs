@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use bytes_call::BytesCall;
-use connection_settings::display_url;
 pub(crate) use connection_settings::{display_address, is_openai};
+use connection_settings::{display_target, display_url};
 pub(crate) use event_stream::Events;
 use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};
@@ -316,9 +316,9 @@ impl Client {
             && let Ok(location) = location.to_str()
             && let Ok(target) = self.0.base.join(location)
         {
-            let target = display_address(target.as_str());
+            let target = display_target(&target);
             let message = format!("the server redirects to {target}, which is not followed");
-            return ModelError::new(ModelErrorKind::Request, message)
+            return ModelError::new(ModelErrorKind::Redirect, message)
                 .with(|error| error.status = Some(status.as_u16()));
         }
         // Read errors and the timeout are ignored: the bytes that have come are quoted.

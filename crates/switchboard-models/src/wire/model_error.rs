@@ -60,6 +60,8 @@ pub enum ModelErrorKind {
     RateLimit,
     /// The server rejected the request.
     Request,
+    /// The server redirects to another address. Redirects are not followed, as the key would go there too.
+    Redirect,
     /// The server had an internal error.
     Server,
     /// The server's answer could not be parsed.
@@ -205,7 +207,7 @@ impl ModelError {
 
     /// Advice on how to fix the problem.
     fn advice(&self) -> Option<&'static str> {
-        use ModelErrorKind::{Authentication, Connection, RateLimit, WebPage};
+        use ModelErrorKind::{Authentication, Connection, RateLimit, Redirect, WebPage};
         Some(match (self.0.kind, self.0.code.as_deref()) {
             (Authentication, _) => "check the key and its permissions",
             (RateLimit, _) if self.is_out_of_quota() => {
@@ -213,6 +215,7 @@ impl ModelError {
             }
             (RateLimit, _) => "wait, or send fewer requests",
             (Connection, _) => "check the address, the network and the proxy",
+            (Redirect, _) => "if that server is yours to use, name it as the model's address",
             (WebPage, _) => "check the address and its path, which often ends in /v1",
             (_, Some("context_length_exceeded")) => {
                 "the conversation is too long for the model; shorten it with a filter"

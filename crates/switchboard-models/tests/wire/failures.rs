@@ -148,8 +148,10 @@ async fn a_redirect_is_an_error_that_names_its_target() {
     let moved = Reply::status(307, json!({})).header("location", "https://elsewhere.example/x?k=1");
     let script = Script::new([moved]);
     let error = failure(&script.model(Protocol::Chat), false).await;
+    assert_eq!(error.kind(), ModelErrorKind::Redirect);
     let shown = error.to_string();
-    assert!(shown.contains("https://elsewhere.example,"), "{shown}");
+    assert!(shown.contains("https://elsewhere.example/x,"), "{shown}");
+    assert!(!shown.contains("k=1"), "{shown}");
 }
 
 #[tokio::test]

@@ -74,6 +74,15 @@ impl Flite {
         self.clone().run("Hello.", None).await.map(drop)
     }
 
+    /// The names of the voices that the program has; `None` if it does not tell.
+    pub async fn voices(&self) -> Option<Vec<String>> {
+        let listed = command(&self.program).arg("-lv").output();
+        let listed = timeout(self.time_limit, listed).await.ok()?.ok()?;
+        let listed = String::from_utf8(listed.stdout).ok()?;
+        let (_, names) = listed.split_once("Voices available:")?;
+        Some(names.split_whitespace().map(ToOwned::to_owned).collect())
+    }
+
     async fn run(self, text: &str, voice: Option<Arc<str>>) -> Result<Audio, BoxError> {
         if text.chars().count() > MAX_CHARACTERS {
             let message = format!("flite: a text has more than {MAX_CHARACTERS} characters");

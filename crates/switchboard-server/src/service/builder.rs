@@ -130,7 +130,7 @@ impl ServiceBuilder {
             }
             if self.teams[..at].iter().any(|other| other.name() == name) {
                 return Err(ServiceError::invalid(format!(
-                    "two teams are named {name:?}"
+                    "two teams are named {name:?}; a team file names its team with `name`"
                 )));
             }
         }

@@ -305,7 +305,7 @@ async fn redirects_web_pages_huge_cards_and_other_versions_are_errors() {
         (
             "307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/",
             "",
-            ModelErrorKind::Request,
+            ModelErrorKind::Redirect,
         ),
         (
             "200 OK\r\ncontent-type: text/html",

@@ -50,25 +50,37 @@ impl<'a> ArgumentNames<'a> {
         }
     }
 
-    /// The arguments of calls whose schemas are not known.
-    pub(crate) fn of_any_call() -> Self {
+    /// The payload of a handoff whose schema cannot be used.
+    pub(crate) fn of_unknown_payload() -> Self {
+        Self {
+            call: Call::Handoff,
+            schema: Schema::Unknown,
+        }
+    }
+
+    /// The arguments of tools or the payloads of handoffs, by their schema if it is known.
+    pub(crate) fn of_any_call(schema: Option<&'a Value>) -> Self {
+        let schema = schema.map_or(Schema::Unknown, Schema::Known);
         Self {
             call: Call::Any,
-            schema: Schema::Unknown,
+            schema,
         }
     }
 
     /// The path of an argument, if the word refers to one.
     pub(super) fn path<'w>(&self, word: &'w str) -> Option<&'w str> {
-        let prefix = match self.call {
-            Call::Handoff => "payload",
-            Call::Tool | Call::Any => "arguments",
+        let prefixes: &[&str] = match self.call {
+            Call::Handoff => &["payload"],
+            Call::Tool => &["arguments"],
+            Call::Any => &["arguments", "payload"],
         };
-        let rest = word.strip_prefix(prefix)?;
-        if rest.is_empty() {
-            return Some(rest);
-        }
-        rest.strip_prefix('.')
+        prefixes.iter().find_map(|prefix| {
+            let rest = word.strip_prefix(prefix)?;
+            if rest.is_empty() {
+                return Some(rest);
+            }
+            rest.strip_prefix('.')
+        })
     }
 
     /// The type of the argument at a path.

@@ -10,7 +10,8 @@ use crate::condition::ArgumentNames;
 use crate::diagnostics::Severity;
 use crate::document::{Step, steps};
 use crate::types::{
-    AfterToolsSpec, AgentSpec, HandoffSpec, HandoffTableSpec, KnowledgeSpec, RemoteSpec, TextSpec,
+    AfterToolsSpec, AgentSpec, FilterSpec, HandoffSpec, HandoffTableSpec, KnowledgeSpec,
+    RemoteSpec, TextSpec,
 };
 
 /// The values of `tool_choice` that are not names of tools.
@@ -191,6 +192,14 @@ impl Resolver<'_> {
             for (filter_index, filter) in spec.filters.iter().flatten().enumerate() {
                 let path = [at, steps!["filters", filter_index]].concat();
                 self.check_filter(&path, filter);
+                // A redirect brings the payload of another handoff.
+                let has_payload =
+                    spec.payload.is_some() || self.redirected_to.contains(spec.to.as_str());
+                if matches!(filter, FilterSpec::Payload) && !has_payload {
+                    let message = "this has no effect: the handoff has no payload";
+                    let help = "describe it with payload, or remove the filter";
+                    self.warn_at("no-effect", &path, message, help);
+                }
             }
             self.validate_handoff_guardrails(
                 &[at, steps!["guardrails"]].concat(),
@@ -211,7 +220,7 @@ impl Resolver<'_> {
             let payload = payload.map(Value::Object);
             // Without its schema every field would be reported.
             let names = match (&payload, &spec.payload) {
-                (None, Some(_)) => ArgumentNames::of_any_call(),
+                (None, Some(_)) => ArgumentNames::of_unknown_payload(),
                 (payload, _) => ArgumentNames::of_handoff(payload.as_ref()),
             };
             let approve = self.approve(

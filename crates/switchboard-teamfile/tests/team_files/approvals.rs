@@ -278,7 +278,23 @@ fn the_problems_of_rules_are_reported() {
         ),
         (
             "[[rules]]\nagent = 'Manager'\ntool = 'refund'\ndecision = 'approve'",
-            "the team has no tool \"refund\"",
+            "the agent \"Manager\" has no tool \"refund\"",
+        ),
+        (
+            "[[rules]]\nagent = 'Boss'\ntool = 'refund'\ndecision = 'approve'",
+            "the team has no agent \"Boss\"",
+        ),
+        (
+            "[[rules]]\ntool = 'refund'\nwhen = 'arguments.amonut > 1'\ndecision = 'approve'",
+            "the tool has no argument \"amonut\"",
+        ),
+        (
+            "[[rules]]\ntool = 'refund'\nwhen = 'arguments.order > 1'\ndecision = 'approve'",
+            "text cannot be compared with a number",
+        ),
+        (
+            "[[rules]]\ntool = 'transfer_to_manager'\nwhen = 'payload.prority == 1'\ndecision = 'approve'",
+            "the tool has no argument \"prority\"",
         ),
         (
             "[[rules]]\nagent = 'Boss'\ndecision = 'approve'",

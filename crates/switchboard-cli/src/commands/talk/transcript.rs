@@ -6,7 +6,7 @@ use switchboard_core::EventKind;
 use switchboard_core::stream::{HandoffStatus, ItemEvent};
 
 use crate::event_line::EventLine;
-use crate::event_sink::EventSink;
+use crate::event_sink::{EventSink, write_advice, write_problem};
 use crate::screen::style::Language;
 use crate::screen::wrap::one_line;
 
@@ -56,17 +56,15 @@ impl<W: Write> EventSink for Transcript<W> {
                 let arrow = format!("→ {}", handoff.to);
                 self.line(&handoff.from, &arrow)
             }
-            EventKind::RunFailed { message, .. } => {
-                // A closed standard error is no reason to fail.
-                let _ = writeln!(anstream::stderr(), "error: {message}");
+            kind => {
+                write_problem(kind, self.language);
                 Ok(())
             }
-            _ => Ok(()),
         }
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {
-        let _ = writeln!(anstream::stderr(), "  help: {help}");
+        write_advice(help, self.language);
         Ok(())
     }
 }

@@ -15,19 +15,24 @@ const MAX_DOMAIN: usize = 255;
 /// Matches what stands for an at sign: the sign, in brackets or not, words in brackets, and words between
 /// spaces, dashes or underscores.
 static AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let bracketed = r"[\[({<] ?(?:@|at|ät|a|arroba) ?[\])}>]";
-    let plain = "@|&#64;|&commat;|%40|艾特";
-    let words = "[ _-](?:at|arroba|собака|собачка)[ _-]";
+    let bracketed = format!(r"[\[({{<] ?(?:@|at|ät|a|{NAMES}) ?[\])}}>]");
+    let plain = "@|&#0*64;|&#x0*40;|&commat;|%40|艾特|小老鼠|골뱅이|アットマーク";
     Regex::new(&format!(
-        "(?i)(?<sign> ?(?:{bracketed}|{plain}) ?)|(?<word>{words})"
+        "(?i)(?<sign> ?(?:{bracketed}|{plain}) ?)|[ _-](?:(?<at>at)|(?<name>{NAMES}))[ _-]"
     ))
     .ok()
 });
 
+/// The names of the at sign in other languages than English. They mean little else.
+const NAMES: &str = "arroba|arobas|arobase|chiocciola|małpa|zavináč|kukac|apenstaartje|snabel-a|snabela|собака|собачка";
+
+/// Words for a dot. The French one is another word in English, and only understood in brackets.
+const DOTS: &str = "dot|punkt|punto|ponto|kropka|tečka|bodka|nokta|точка";
+
 /// Matches what stands for a dot in a domain.
 static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let bracketed = r" ?[\[({<] ?(?:\.|dot|punkt|punto|point) ?[\])}>] ?";
-    let words = "[ _-](?:dot|punkt|punto|ponto|точка)[ _-]|点";
+    let bracketed = format!(r" ?[\[({{<] ?(?:\.|{DOTS}|point) ?[\])}}>] ?");
+    let words = format!("[ _-](?:{DOTS})[ _-]|点");
     Regex::new(&format!(r"^(?i:(?<word>{bracketed}|{words})|\.|。| \. )")).ok()
 });
 
@@ -35,7 +40,10 @@ static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// that most texts are ruled out fast.
 pub(super) fn may_be_obfuscated(text: &str) -> bool {
     static HINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i:[\[({<] ?(?:at|ät|a|arroba) ?[\])}>]|&#64;|&commat;|%40|[ _-](?:dot|punkt|punto|ponto|точка)[ _-])|艾特").ok()
+        Regex::new(&format!(
+            r"(?i:[\[({{<] ?(?:at|ät|a|{NAMES}) ?[\])}}>]|&#0*64;|&#x0*40;|&commat;|%40|[ _-](?:{DOTS}|{NAMES})[ _-])|艾特|小老鼠|골뱅이|アットマーク"
+        ))
+        .ok()
     });
     HINT.as_ref().is_some_and(|hint| hint.is_match(text))
 }
@@ -51,10 +59,14 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         let sign = captures.get_match();
         // Signs may share a space.
         start = sign.end() - usize::from(sign.as_str().ends_with(' ') && sign.len() > 1);
-        let is_word = captures.name("word").is_some();
+        let is_word = captures.name("at").is_some();
+        let is_name = captures.name("name").is_some();
         let free = found.last().map_or(0, |last| last.end);
         let local = local_part(text, free, sign.start());
-        let domain = domain_len(&text[sign.end()..], is_word || !sign.as_str().contains('@'));
+        let domain = domain_len(
+            &text[sign.end()..],
+            !is_name && !sign.as_str().contains('@'),
+        );
         let (Some(local), Some(domain)) = (local, domain) else {
             continue;
         };
@@ -121,6 +133,9 @@ fn local_part(text: &str, free: usize, end: usize) -> Option<usize> {
     }
     let mut part = &text[start..];
     // The name of a parameter or a path is no part of the address.
+    if let Some(query) = part.rfind(['?', '&']) {
+        part = &part[query + 1..];
+    }
     let name = match (part.rfind('/'), part.rfind('=')) {
         (Some(_), Some(_)) => None,
         (slash, equals) => slash.or(equals),
@@ -139,8 +154,11 @@ fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
     const MOST_DOTS: usize = 3;
     for _ in 0..MOST_DOTS {
         let before = &text[free..local];
-        let words = [" dot ", " punkt ", " punto ", " ponto ", " точка "];
-        let Some(rest) = words.iter().find_map(|word| before.strip_suffix(word)) else {
+        let spelled = before
+            .strip_suffix(' ')
+            .and_then(|before| before.rsplit_once(' '));
+        let is_dot = |word: &str| DOTS.split('|').any(|dot| dot == word.to_lowercase());
+        let Some((rest, _)) = spelled.filter(|(_, word)| is_dot(word)) else {
             break;
         };
         super::count_steps(1);

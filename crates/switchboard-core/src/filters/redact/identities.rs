@@ -83,19 +83,20 @@ pub(super) fn resident_ids(numbers: &Numbers<'_>) -> Vec<Range<usize>> {
     found
 }
 
+/// The most groups in which an id is written.
+const MAX_GROUPS: usize = 6;
+
 /// Returns the range of the id that begins with a group, and the number of its groups.
 fn resident_id(numbers: &Numbers<'_>, first: usize) -> Option<(Range<usize>, usize)> {
-    let groups = match numbers.groups[first].len() {
-        15 | 17 | 18 => 1,
-        6 if numbers.groups.get(first + 1)?.len() == 8 => 3,
-        _ => return None,
-    };
-    if groups == 3 {
-        let is_separator = |group| matches!(numbers.separator(group), " " | "-");
-        let last = numbers.groups.get(first + 2)?.len();
-        if !is_separator(first) || !is_separator(first + 1) || !matches!(last, 3 | 4) {
+    let mut groups = 1;
+    let mut len = numbers.groups[first].len();
+    while len < 17 && (groups, len) != (1, 15) {
+        let is_separator = matches!(numbers.separator(first + groups - 1), " " | "-");
+        if !is_separator || groups == MAX_GROUPS {
             return None;
         }
+        len += numbers.groups.get(first + groups)?.len();
+        groups += 1;
     }
     let mut range = numbers.range(first..first + groups);
     let mut digits = numbers.joined(first..first + groups);
@@ -152,9 +153,12 @@ fn has_check_digit(digits: &str) -> bool {
 pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = concat!(
-            r"\b(?:passports?|passeports?|reisep(?:ass|ässe)|pass?(?:nummer|nr\b|-nr\b)|pasaportes?|passaport[eo]|paspoort|paszport|",
-            r"pasaport|pașaport|pasport|paspor\b|passin numero|cestovní(?:ho)? pas|putovnic|potni list|pasoš|útlevél|hộ chiếu)|",
-            "паспорт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|पासपोर्ट|পাসপোর্ট",
+            r"\b(?:passports?|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)(?:nummer|nr\b|-nr\b)|pasaportes?|passaport|paspoort|paszport|",
+            r"pasaport|pașaport|pasport|paspor\b|passin numero|passi number|pases num|paso (?:num|nr)|číslo pasu|pas č\.|pasbort|vegabréf|",
+            r"cestovn(?:í|ý|ého|ího)? pas|putovnic|potn(?:i|ega) list|pasoš|útlevél|hộ chiếu|төлқұжат)|",
+            "паспорт|пашпарт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|",
+            "पासपोर्ट|पारपत्र|राहदानी|পাসপোর্ট|પાસપોર્ટ|ਪਾਸਪੋਰਟ|பாஸ்போர்ட்|கடவுச்சீட்டு|పాస్పోర్ట్|ಪಾಸ್ಪೋರ್ಟ್|പാസ്പോർട്ട്|ගමන් බලපත්|",
+            "პასპორტ|անձնագ|ፓስፖርት|លិខិតឆ្លងដែន|ໜັງສືຜ່ານແດນ|နိုင်ငံကူးလက်မှတ်",
         );
         Regex::new(&format!("(?i){words}")).ok()
     });

@@ -35,11 +35,12 @@ pub(super) struct Label {
 /// Words for phones and calls. Those of the first list may be the beginning of a longer word.
 const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|telemóvel|telemovel|celular|cellular|\
     cellphone|whatsapp|puhelin|puhelim|telepon|telpon|anruf|dzwoni|zadzwo|llám|llame|llama|appel|chiama|ligue|soita|volejte|\
-    телефон|звон|дзвон|мобильн|мобільн|τηλ|κινητ|τηλέφ";
+    телефон|звон|дзвон|мобильн|мобільн|τηλ|κινητ|τηλέφ|rufnum|notruf|durchwahl|kontaktnum|faxnum|\
+    hotline|natel|telnum|telnr|gsmnum|gsmnr|festnetz|privatnum|büronum|hemnum|arbetsnum|hjemmenum|thuisnum|nødnum|nödnum";
 const PHONE_WORDS: &str = "tel|tél|tels|tlf|puh|gsm|cel|cell|cep|fax|hp|sms|call|calls|calling|dial|ring|ringe|ringen|text|\
     rufen|bel|bellen|natel|portable|fono|đt|sđt|điện thoại|số|wa|viber|тел|моб|contact number|reach me at|reach me on|\
     फोन|मोबाइल";
-const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致电|打给|请打|联系方式|联系人|座机|热线|전화|휴대폰|핸드폰|연락처|\
+const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致电|打给|请打|联系方式|联系人|座机|热线|連絡先|自宅番号|代表番号|内線|ケータイ|フリーダイヤル|전화|대표번호|팩스|비상연락|집번호|회사번호|직장번호|휴대폰|핸드폰|연락처|\
     โทร|เบอร์|هاتف|جوال|موبايل|תלפון|טלפון|נייד|फ़ोन|फ़ोन";
 
 /// Words for other things that have numbers.
@@ -56,12 +57,27 @@ const OTHER_WORDS: &str = "order|orders|ordre|invoice|invoices|ticket|tickets|re
     usd|eur|gbp|cny|jpy|idr|chf|rp|debt|score|scored|record|records|row|line|page|pages|chapter|user id|room|flight|iteration|\
     bestellung|bestelling|factuur|dossier|réf|envío|guía";
 const OTHER_OTHER_SCRIPTS: &str = "订单|訂單|单号|單號|运单|運單|快递|编号|編號|流水|账号|金额|數量|数量|价格|合计|共计|客户|发票|條形|\
-    条形|条码|邮编|批次|注文|送り状|金額|주문|송장|택배|금액|طلب|فاتورة|سفارش|הזמנ|חשבונית|คำสั่งซื้อ|ใบแจ้งหนี้|ऑर्डर|請求書|請求番号|청구서";
+    条形|条码|邮编|批次|注文|送り状|金額|주문|송장|택배|금액|طلب|فاتورة|سفارش|הזמנ|חשבונית|คำสั่งซื้อ|ใบแจ้งหนี้|ऑर्डर|請求書|청구서";
 
-/// Matches words of [`Meaning::Phone`] in its first group, and others in its second.
+/// Words for other things that name a number only if it comes right after them: "reservation 4155552671" is no
+/// phone, "reservation for Ann, 4155552671" may be.
+const NEXT_STEMS: &str = "reserv|réserv|rezerv|rezerw|buchung|boeking|bokning|varaus|бронир|kvitt|quittung|квитанц|protocol|protokol|\
+    zgłoszen|обращен|заявк|pratica|voucher|coupon|gutschein|checksum|\\w{3,}(?:nummer|nummern|nummeret)";
+const NEXT_WORDS: &str = "nota fiscal|mã vận đơn|mã số|talep|resi|siret|siren|duns|abn|acn|nip|regon|kvk|cnpj|pzn|plz|cep|tin|gln|npi|sscc|oid|\
+    asn|pmid|postcode|postal code|postleitzahl|code postal|código postal|crc|error|errors|request|requests|req|worker|workers|rev|nonce|\
+    seed|block|blocks|sector|inode|etag|session|sessions|txn|tx|cache|memory|mem|heap|stack|rss|port|ports|pid|tid|thread|packet|packets|\
+    frame|frames|commit|signature|counter|query|event|span|trace|register|shard|partition|kernel|chapters";
+const NEXT_OTHER_SCRIPTS: &str = "หมายเลขคำสั่งซื้อ|หมายเลขคำสั่ง|ใบสั่งซื้อ|ใบสั่ง|[\\p{Han}\\p{Katakana}ー]{2,}番[号號]|\\p{Hangul}{2,}번호|\\p{Han}[^号號\\P{Han}]码";
+
+/// The codes of currencies (ISO 4217) that are no words.
+const CURRENCIES: &str = "usd|eur|gbp|idr|inr|krw|vnd|brl|mxn|zar|sek|nok|dkk|pln|czk|huf|thb|myr|sgd|hkd|twd|aud|cad|nzd|chf|aed|uah|jpy|cny|\
+    clp|pkr|egp|qar|kwd|ngn|kes|bgn|isk|kzt|lkr|bdt|rmb|btc|eth";
+
+/// Matches words of [`Meaning::Phone`] in its first group, and others in its second, or in its third if they
+/// must come right before the number.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = format!(
-        r"(\b(?:{PHONE_STEMS})\w*|\b(?:{PHONE_WORDS})\b|{PHONE_OTHER_SCRIPTS})|(\b(?:{OTHER_STEMS})\w*|\b(?:{OTHER_WORDS})\b|{OTHER_OTHER_SCRIPTS}|[$€£¥₩₹])"
+        r"(\b(?:{PHONE_STEMS})\w*|\b(?:{PHONE_WORDS})\b|{PHONE_OTHER_SCRIPTS})|(\b(?:{OTHER_STEMS})\w*|\b(?:{OTHER_WORDS})\b|{OTHER_OTHER_SCRIPTS}|[$€£¥₩₹])|(\b(?:{NEXT_STEMS})\w*|\b(?:{NEXT_WORDS}|{CURRENCIES})\b|{NEXT_OTHER_SCRIPTS})"
     );
     Regex::new(&pattern.replace("    ", "")).ok()
 });
@@ -76,11 +92,31 @@ static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// Matches what may stand between a word and the number that comes right after it: no words of a sentence, as in
+/// "send requests to 4155552671".
+static STRICT_GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = "number|num|no|nr|n|id|ids|code|is|ist|lautet|est|es|är|er|è|é";
+    Regex::new(&format!(
+        r#"^(?:[\s.:#=/"'(\-°º№{{\[：]|\b(?:{words})\b|号|号码|番号|번호|는|은|は|是|为|為|的)*$"#
+    ))
+    .ok()
+});
+
+/// Matches the beginning of an identifier that goes on with a number, as `10.1000/` and `2026-A/`.
+static BEGUN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[\w.\-]*\d[\w.\-]*[/.:_\-]$").ok());
+
+/// Matches words and signs after which a number counts something, as in "7 of 12" and "more than 12".
+static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\bthan|[≥≤≈×^])\s*$").ok()
+});
+
 /// Matches a unit after a number.
 static UNIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "bytes|byte|kb|mb|gb|ms|ns|us|sec|secs|seconds|minutes|hours|days|rows|row|steps|points|users|items|pieces|people|\
         km|m|cm|mm|kg|times|tokens|records|entries|lines|requests|hits|views|yen|dollars?|euros?|pounds?|pesos?|rupees?|rupiah|rub(?:le|el)s?|rublos|francs?|franken|kron(?:a|e|or|er|y)|yuan|rmb|baht|liras?|reais|đồng|dirhams?|ri?yals?|\
-        shekels?|złotych|forint|lei|stück|stücke|pcs|kč|zł|usd|eur|gbp|idr|inr|krw|vnd|brl|mxn|zar|sek|nok|dkk|pln|czk|huf|thb|myr|sgd|hkd|twd|aud|cad|nzd|chf|aed|ils|uah|jpy|cny|btc|eth";
+        shekels?|złotych|forint|lei|stück|stücke|pcs|words|pages|inhabitants|kč|zł";
+    let words = format!("{words}|ils|rub|try|php|cop|ron|{CURRENCIES}");
     Regex::new(&format!(
         r"^ ?(?:(?i:{})\b|[€$£¥₩₹₽₺₴฿₫₪%‰元円원円个個人次件]|руб|грн|ریال|ريال|درهم|บาท|रुपये)",
         words.replace("    ", "")
@@ -101,25 +137,69 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
     let label = |captures: &regex::Captures<'_>| {
         let is_phone = captures.get(1).is_some();
         let gap = &text[captures.get_match().end()..];
+        let (meaning, named) = if is_phone {
+            (Meaning::Phone, gap)
+        } else {
+            (Meaning::Other, without_begun_identifier(gap))
+        };
+        let allowed = if captures.get(3).is_some() {
+            &STRICT_GAP
+        } else {
+            &GAP
+        };
         Label {
-            meaning: if is_phone {
-                Meaning::Phone
-            } else {
-                Meaning::Other
-            },
+            meaning,
             distance: gap.len(),
-            is_adjacent: GAP.as_ref().is_some_and(|allowed| allowed.is_match(gap)),
+            is_adjacent: allowed
+                .as_ref()
+                .is_some_and(|allowed| allowed.is_match(named)),
         }
     };
     let words = WORDS.as_ref()?.captures_iter(&text);
     let labels = words.filter_map(|captures| {
         let mut label = label(&captures);
         let word = captures.get_match();
+        let is_weak = captures.get(3).is_some() || is_weak(word.as_str());
         // "the clinic's line, 617-555-0111"
-        label.is_adjacent &= !(is_weak(word.as_str()) && text[word.end()..].starts_with(','));
-        (label.is_adjacent || !is_weak(word.as_str())).then_some(label)
+        label.is_adjacent &= !(is_weak && text[word.end()..].starts_with(','));
+        (label.is_adjacent || !is_weak).then_some(label)
     });
     labels.last()
+}
+
+/// Returns the text between a word and the identifier that a number is part of: the word names all of it, as
+/// in "doi:10.1000/4155552671".
+fn without_begun_identifier(gap: &str) -> &str {
+    let begun = BEGUN.as_ref().and_then(|begun| begun.find(gap));
+    begun.map_or(gap, |begun| &gap[..begun.start()])
+}
+
+/// Returns `true` if the text before a number says that it counts something.
+pub(super) fn is_counted(before: &str) -> bool {
+    let near = last_bytes(before, 24);
+    super::count_steps(near.len());
+    COUNTED
+        .as_ref()
+        .is_some_and(|counted| counted.is_match(near))
+}
+
+/// Returns `true` if a number continues a path, an identifier that began with letters and digits, or a DOI.
+pub(super) fn continues_path(before: &str) -> bool {
+    let Some(path) = before.strip_suffix('/') else {
+        return false;
+    };
+    let token = last_bytes(path, 64).rsplit(char::is_whitespace).next();
+    let token = token.unwrap_or_default();
+    // "home/415…" and "415-…(h)/415-…" may be one of two phones.
+    let is_plain = token
+        .chars()
+        .all(|c| c.is_alphanumeric() || "./:_-%".contains(c));
+    let has_digit = token.contains(|c: char| c.is_ascii_digit());
+    let is_named = token.starts_with(char::is_alphabetic) && has_digit;
+    is_plain
+        && (is_named
+            || token.starts_with("10.")
+            || (token.starts_with('/') && token.contains(char::is_alphabetic)))
 }
 
 /// Returns `true` for words that name a number only if it comes right after them: "customer 4155552671" is no
@@ -140,9 +220,12 @@ pub(super) fn is_of_another_thing(before: &str) -> bool {
 /// Returns `true` if the text between a word and a number has a word for another number.
 pub(super) fn has_another_label(gap: &str) -> bool {
     let text = gap.to_lowercase();
-    let is_meant = |word: &str| matches!(word, "#" | "id" | "key" | "code" | "serial" | "ref");
-    let mut words = WORDS.iter().flat_map(|words| words.find_iter(&text));
-    words.any(|word| !is_meant(word.as_str()))
+    let is_meant =
+        |word: &str| matches!(word, "#" | "id" | "key" | "code" | "serial" | "ref" | "số");
+    let words = WORDS.iter().flat_map(|words| words.captures_iter(&text));
+    // "passport, document number 1234567"
+    let mut words = words.filter(|words| words.get(3).is_none());
+    words.any(|words| !is_meant(words.get_match().as_str()))
 }
 
 /// Returns `true` if a number counts something: a unit follows it.
@@ -165,6 +248,15 @@ pub(super) fn words_of_key(key: &str) -> String {
     words
 }
 
+/// Returns `true` for the words of a key that say only that its value is a number: the key around it may
+/// say of what, as in `{"phone": {"number": …}}`.
+pub(super) fn says_number(words: &str) -> bool {
+    const WORDS: &str = "number|no|nr|num|value|raw|digits|formatted|full|national|international|nummer|número|numero|numéro|номер|\
+        号码|號碼|号|番号|번호|رقم";
+    let words = words.to_lowercase();
+    WORDS.split('|').any(|word| word.trim() == words.trim())
+}
+
 /// Returns `true` after the key of a value, as in `"count": ` and `count=`.
 pub(super) fn follows_key(before: &str) -> bool {
     let before = before.trim_end_matches(' ');
@@ -181,7 +273,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         assert!(
-            [&WORDS, &GAP, &UNIT]
+            [&WORDS, &GAP, &STRICT_GAP, &BEGUN, &COUNTED, &UNIT]
                 .iter()
                 .all(|pattern| pattern.is_some())
         );

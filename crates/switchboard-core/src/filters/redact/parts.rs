@@ -15,6 +15,7 @@ pub(super) struct Token<'a> {
     /// The offset of the token.
     pub(super) at: usize,
     pub(super) key: Option<&'a str>,
+    pub(super) outer_key: Option<&'a str>,
     is_key: bool,
 }
 
@@ -24,6 +25,7 @@ impl<'a> Token<'a> {
             json: scalar.token,
             at: scalar.at,
             key: scalar.key,
+            outer_key: scalar.outer_key,
             is_key: scalar.is_key,
         }
     }

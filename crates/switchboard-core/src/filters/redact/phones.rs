@@ -189,7 +189,11 @@ impl<'n, 't> Run<'n, 't> {
             {
                 None
             }
-            _ if bare.is_some() && labels::follows_key(self.before) => None,
+            _ if bare.is_some()
+                && (labels::follows_key(self.before) || labels::is_counted(self.before)) =>
+            {
+                None
+            }
             _ => by_form,
         }
     }
@@ -265,6 +269,9 @@ impl<'n, 't> Run<'n, 't> {
         }
         if let Some(before) = self.before.strip_suffix('-') {
             return before.ends_with(|c: char| c.is_ascii_alphanumeric());
+        }
+        if labels::continues_path(self.before) {
+            return true;
         }
         let token = last_bytes(self.before, 128).rsplit(char::is_whitespace);
         if token.take(1).any(|token| token.contains("://")) {

@@ -157,6 +157,116 @@ fn a_key_tells_what_a_number_is() {
 }
 
 #[test]
+fn the_key_around_a_number_tells_what_it_is() {
+    let redacted = |arguments: &str| {
+        let call = Item::function_call("c", "f", arguments);
+        let redacted = all().item(&call).unwrap_or(call);
+        redacted.arguments().unwrap().into_owned()
+    };
+    assert_eq!(
+        redacted(r#"{"passport":{"number":"GA302922"},"phones":[{"value":5550132}]}"#),
+        r#"{"passport":{"number":"[PASSPORT]"},"phones":[{"value":"[PHONE]"}]}"#
+    );
+    assert_eq!(
+        redacted(r#"{"payment":{"number":4111111111111111}}"#),
+        r#"{"payment":{"number":"[CARD]"}}"#
+    );
+    let other = r#"{"passport":{"issued":"20261118"},"order":{"number":"4155552671"}}"#;
+    assert_eq!(redacted(other), other);
+}
+
+#[test]
+fn a_word_before_an_identifier_names_all_of_it() {
+    stays("doi:10.1000/182.2026.1118");
+    stays("10.1000/182.2026.1118");
+    stays("invoice 2026-A/4155552671");
+    becomes("030-1234567/0171-1234567", "[PHONE]/[PHONE]");
+    becomes("home 4155552671/4155552672", "home [PHONE]/[PHONE]");
+    becomes("415-555-2671(h)/415-555-2672(w)", "[PHONE](h)/[PHONE](w)");
+}
+
+#[test]
+fn a_number_that_counts_something_is_no_phone() {
+    stays("7 of 4155552671");
+    stays("1073741824 of 4294967296");
+    stays("more than 4155552671");
+    becomes("<b>4155552671</b>", "<b>[PHONE]</b>");
+    becomes("a friend of 4155552671", "a friend of [PHONE]");
+}
+
+#[test]
+fn some_words_name_a_number_only_right_before_it() {
+    stays("reservation 4155552671");
+    stays("Vorgangsnummer: 0171234567");
+    stays("チケット番号 0312345678");
+    stays("예약번호 01012345678");
+    stays("提货码 13800138000");
+    stays("error 4155552671 at line 33");
+    stays("GET /users/4155552671");
+    becomes(
+        "a reservation for Ann, 4155552671",
+        "a reservation for Ann, [PHONE]",
+    );
+    becomes("I got an error, 4155552671", "I got an error, [PHONE]");
+    becomes("send requests to 4155552671", "send requests to [PHONE]");
+    becomes("Rufnummer 01712345678", "Rufnummer [PHONE]");
+    becomes("電話番号 0312345678", "電話番号 [PHONE]");
+    becomes("手机号码13800138000", "手机号码[PHONE]");
+    becomes(
+        "passport, document number B1234567",
+        "passport, document number [PASSPORT]",
+    );
+}
+
+#[test]
+fn resident_ids_are_found_in_any_groups() {
+    for id in [
+        "110105 19491231 002X",
+        "110105-1949-1231-002X",
+        "110 105 1949 1231 002x",
+        "1101 0519 4912 3100 2X",
+    ] {
+        becomes(id, "[RESIDENT_ID]");
+    }
+    stays("110105 19491231 0021");
+    stays("110105, 19491231, 002X");
+}
+
+#[test]
+fn the_at_sign_has_names_in_many_languages() {
+    becomes("luis arroba example.es", "[EMAIL]");
+    becomes("pierre [arobase] example [point] fr", "[EMAIL]");
+    becomes("mario chiocciola example punto it", "[EMAIL]");
+    becomes("ann&#x40;example.com", "[EMAIL]");
+    stays("an arroba of wheat, ann at example.com");
+    stays("I will at some point email you, at some point online");
+    becomes("ANN DOT LEE AT EXAMPLE DOT COM", "[EMAIL]");
+}
+
+#[test]
+fn words_for_passport_are_known_in_many_languages() {
+    for words in [
+        "Paß-Nr.",
+        "hộ chiếu số",
+        "číslo pasu",
+        "პასპორტის ნომერი",
+        "vegabréf",
+    ] {
+        let text = format!("{words} B1234567");
+        becomes(&text, &format!("{words} [PASSPORT]"));
+    }
+}
+
+#[test]
+fn the_address_of_a_page_is_no_part_of_an_email_address() {
+    becomes(
+        "https://shop.example/leave?list=7&user=ann@example.com&x=1",
+        "https://shop.example/leave?list=7&user=[EMAIL]&x=1",
+    );
+    becomes("/leave?ann@example.com", "/leave?[EMAIL]");
+}
+
+#[test]
 fn a_pattern_sees_the_value_without_its_key() {
     let redaction = only_patterns().pattern("^[0-9]+$", "[N]").unwrap();
     let call = redaction.item(&Item::function_call("c", "f", r#"{"n":"12"}"#));

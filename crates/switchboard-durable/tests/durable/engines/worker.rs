@@ -14,13 +14,14 @@ use switchboard_core::conversation::Conversations;
 use switchboard_durable::{Dbos, DurableRunner, Restate};
 use switchboard_sessions::PostgresOptions;
 
-use crate::world::{Note, runner};
+use crate::world::{Note, runner, runner_with};
 
 const ENGINE: &str = "SWITCHBOARD_TEST_ENGINE";
 const FOLDER: &str = "SWITCHBOARD_TEST_FOLDER";
 const NAME: &str = "SWITCHBOARD_TEST_NAME";
 const PORT: &str = "SWITCHBOARD_TEST_PORT";
 const KILL: &str = "SWITCHBOARD_TEST_KILL";
+const SENDING: &str = "SWITCHBOARD_TEST_SENDING";
 
 /// The time after which the runs of a worker that is gone are taken over.
 const LEASE: Duration = Duration::from_millis(800);
@@ -74,7 +75,10 @@ impl Place {
     /// A runner on the engine, whose team notes its side effects.
     pub(super) async fn runner(&self, note: &Note) -> DurableRunner {
         let store = self.store().await;
-        let team = runner(0, note);
+        let team = match env::var(SENDING) {
+            Ok(_) => runner_with(0, note, "post"),
+            Err(_) => runner(0, note),
+        };
         match self.engine {
             Engine::Restate => {
                 let restate = Restate::new(store, variable("SWITCHBOARD_TEST_RESTATE"))
@@ -94,6 +98,16 @@ impl Place {
 
     /// Starts a worker, which kills itself at a side effect if a number is given.
     pub(super) fn worker(&self, kill: Option<usize>) -> Worker {
+        let kill = kill.map(|kill| (KILL, kill.to_string()));
+        self.worker_with(kill)
+    }
+
+    /// Starts a worker whose team has another name for a tool.
+    pub(super) fn worker_with_renamed_tool(&self) -> Worker {
+        self.worker_with(Some((SENDING, "post".to_owned())))
+    }
+
+    fn worker_with(&self, setting: Option<(&str, String)>) -> Worker {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--exact", "engines::worker::work", "--ignored"])
@@ -105,9 +119,7 @@ impl Place {
         if env::var_os("SWITCHBOARD_TEST_SHOW").is_none() {
             command.stderr(Stdio::null());
         }
-        if let Some(kill) = kill {
-            command.env(KILL, kill.to_string());
-        }
+        command.envs(setting);
         Worker(command.spawn().unwrap())
     }
 

@@ -40,6 +40,14 @@ pub(crate) fn display_url(url: &Uri) -> String {
     format!("{scheme}://{host}{}", url.path())
 }
 
+/// The target of a redirect with its path, without user name, password and parameters.
+pub(super) fn display_target(target: &Url) -> String {
+    if !target.has_host() {
+        return "(no address)".to_owned();
+    }
+    format!("{}{}", target.origin().ascii_serialization(), target.path())
+}
+
 /// Returns `true` for OpenAI's own server.
 pub(crate) fn is_openai(url: &Url) -> bool {
     url.scheme() == "https" && url.host_str() == Some("api.openai.com")
