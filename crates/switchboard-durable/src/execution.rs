@@ -85,8 +85,12 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
             let record = journal.record();
             match after {
                 After::Status(status) => {
+                    let is_done = matches!(status, RunStatus::Done { .. });
                     let released = journal.release(status, 0, None).await;
-                    runs.release_conversation(&record).await;
+                    // A run that is done has given its conversation back.
+                    if !is_done {
+                        runs.release_conversation(&record).await;
+                    }
                     released?
                 }
                 After::Pause {
@@ -250,8 +254,11 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                         },
                         _ => Execution::Ended,
                     };
+                    let is_done = matches!(status, RunStatus::Done { .. });
                     journal.release(status, 0, None).await?;
-                    runs.release_conversation(&journal.record()).await;
+                    if !is_done {
+                        runs.release_conversation(&journal.record()).await;
+                    }
                     return Ok(execution);
                 }
                 After::Nothing => return Ok(Execution::Taken),
@@ -297,10 +304,11 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         loop {
             let drive = async {
                 let driven = self.drive(&runner, journal, run, active).await;
-                // The state of a run that is done says enough.
-                if !matches!(driven, Driven::Done(_))
-                    && let Err(error) = journal.finish_log().await
-                {
+                let left = match &driven {
+                    Driven::Done(_) => journal.leave_log(),
+                    _ => journal.finish_log().await,
+                };
+                if let Err(error) = left {
                     tracing::debug!(%error, "the end of a drive is not recorded");
                 }
                 driven

@@ -157,6 +157,15 @@ impl RunJournal {
         self.check()
     }
 
+    /// Stores what waits for later entries, of a run that is done: its state says enough for the log.
+    pub(crate) fn leave_log(&self) -> Result<(), DurableError> {
+        let later = match self.state().log() {
+            Some(log) => std::mem::take(&mut log.later),
+            None => Vec::new(),
+        };
+        self.store_batch(&later)
+    }
+
     /// Records what waits for later entries, so that nothing of the run comes after the entries of a wait.
     pub(crate) async fn finish_log(&self) -> Result<(), DurableError> {
         let is_finished = self.state().log().is_none_or(|log| log.later.is_empty());
