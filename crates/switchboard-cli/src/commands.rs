@@ -91,9 +91,10 @@ async fn open_conversation(
     args: &args::TalkOptions,
 ) -> Result<(Conversation, Option<TraceFile>), Failure> {
     let trace = args.trace.as_deref().map(TraceFile::create).transpose()?;
-    let address = match &args.store {
-        Some(address) => Some(address.clone()),
-        None => team.open.store()?.map(ToOwned::to_owned),
+    let address = match (&args.session, &args.store) {
+        (None, _) => None,
+        (_, Some(address)) => Some(address.clone()),
+        (_, None) => team.open.store()?.map(ToOwned::to_owned),
     };
     let store = match &args.session {
         None => ConversationStore::in_memory(),
@@ -102,7 +103,9 @@ async fn open_conversation(
     let conversation = Conversation::new(team, store, args.agent.as_deref(), trace.clone()).await?;
     let mut conversation = conversation.take_over(args.force);
     if args.durable {
-        conversation.make_durable(&args.engine, address.as_deref()).await?;
+        conversation
+            .make_durable(&args.engine, address.as_deref())
+            .await?;
     }
     Ok((conversation, trace))
 }

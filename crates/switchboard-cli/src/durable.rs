@@ -14,7 +14,10 @@ use crate::args::{EngineName, EngineOptions};
 use crate::failure::{Exit, Failure};
 
 /// The addresses of a worker on a Restate server.
-#[cfg_attr(not(feature = "restate"), expect(dead_code, reason = "only Restate calls workers"))]
+#[cfg_attr(
+    not(feature = "restate"),
+    expect(dead_code, reason = "only Restate calls workers")
+)]
 pub(crate) struct Served<'a> {
     /// The admin address of the server.
     pub(crate) admin: &'a str,

@@ -28,7 +28,9 @@ fn main() -> Result<(), BoxError> {
             .call("send_receipt", "{}");
         let durable = runner(&file, &model, Some(&sending)).await?;
         // Once this returns, the message is answered, whatever happens to this process.
-        durable.start("customer-42", "message-1", "I want my money back").await?;
+        durable
+            .start("customer-42", "message-1", "I want my money back")
+            .await?;
         sending.notified().await;
         Ok::<(), BoxError>(())
     })?;

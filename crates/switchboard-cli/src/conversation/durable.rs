@@ -7,9 +7,9 @@ use switchboard_core::ErrorKind;
 use switchboard_durable::{DurableRun, DurableRunner, RunEvent, RunStatus};
 use switchboard_teamfile::Context;
 
-use crate::args::EngineOptions;
 use super::{Conversation, RunOutcome, TICK, sleep_until};
 use crate::approvals::WaitingRun;
+use crate::args::EngineOptions;
 use crate::durable::{self, failure};
 use crate::event_line::is_raw;
 use crate::event_sink::EventSink;

@@ -15,6 +15,8 @@ mod command_line;
 mod conversations;
 #[cfg(unix)]
 mod durable;
+#[cfg(unix)]
+mod durable_recipes;
 mod encrypted_sessions;
 mod files;
 mod graphs;
