@@ -1,7 +1,6 @@
 //! Durable runs of the program: their engine, their names, and their failures.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use switchboard_core::Runner;
@@ -14,23 +13,24 @@ use crate::args::{EngineName, EngineOptions};
 use crate::failure::{Exit, Failure};
 
 /// The addresses of a worker on a Restate server.
-#[cfg_attr(
-    not(feature = "restate"),
-    expect(dead_code, reason = "only Restate calls workers")
-)]
-pub(crate) struct Served<'a> {
+#[cfg(feature = "restate")]
+pub(crate) struct Served {
     /// The admin address of the server.
-    pub(crate) admin: &'a str,
+    pub(crate) admin: String,
     /// The address at which the server reaches the worker.
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: std::net::SocketAddr,
 }
+
+/// Only Restate calls workers.
+#[cfg(not(feature = "restate"))]
+pub(crate) enum Served {}
 
 /// A runner on the engine of the command line. `address` is that of the store; `served` is for workers.
 pub(crate) fn runner(
     store: &Conversations,
     address: Option<&str>,
     options: &EngineOptions,
-    served: Option<Served<'_>>,
+    served: Option<Served>,
     runner: Runner<Context, Arc<Context>>,
 ) -> Result<DurableRunner<Context>, Failure> {
     #[cfg(not(any(feature = "restate", feature = "dbos")))]

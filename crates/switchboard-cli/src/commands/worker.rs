@@ -43,7 +43,7 @@ async fn work(args: &Worker) -> Result<Exit, Failure> {
     }
     #[cfg(feature = "restate")]
     let served = Some(durable::Served {
-        admin: &args.restate_admin,
+        admin: args.restate_admin.clone(),
         listen: args.listen,
     });
     #[cfg(not(feature = "restate"))]
