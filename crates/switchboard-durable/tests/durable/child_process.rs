@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use switchboard_core::conversation::Conversations;
 use switchboard_durable::{DurableRunner, Embedded};
-use switchboard_sessions::{Durability, SqliteStore};
+use switchboard_sessions::{Durability, PostgresOptions, SqliteStore};
 
 use crate::fault_store::{FaultStore, Moment};
 use crate::killed::max_kills;
@@ -36,10 +36,16 @@ pub(crate) fn child(folder: &Path, store: Option<&str>, runs: u64, kills: u64) -
     command
 }
 
-/// The store at this address, or else a database in the folder.
+/// The store at this address, with the name of a schema after `#` where there is one, or else a database in the folder.
 pub(crate) async fn open(folder: &Path, address: Option<&str>) -> Conversations {
     match address.filter(|address| !address.is_empty()) {
-        Some(address) => switchboard_sessions::open(address).await.unwrap(),
+        Some(address) => match address.split_once("#") {
+            Some((address, schema)) => {
+                let options = PostgresOptions::new(address).unwrap().schema(schema);
+                Conversations::new(options.open().await.unwrap())
+            }
+            None => switchboard_sessions::open(address).await.unwrap(),
+        },
         None => {
             let options = SqliteStore::options().durability(Durability::Normal);
             let path = folder.join("conversations.db");

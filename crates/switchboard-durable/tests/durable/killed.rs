@@ -5,6 +5,7 @@
 //! servers need `crates/switchboard-sessions/tests/with-servers`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use switchboard_durable::RunStore;
 
@@ -36,9 +37,14 @@ async fn check_killed(address: Option<&str>) {
         );
     }
     assert!(kills > runs / 5, "only {kills} processes were killed");
+    check_outcomes(folder.path(), address, runs).await;
+    println!("{runs} runs, {kills} kills");
+}
 
+/// Compares runs with those that nothing interrupts, and checks their side effects.
+pub(crate) async fn check_outcomes(folder: &Path, address: Option<&str>, runs: u64) {
     let mut effects: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for line in read_effects(folder.path()) {
+    for line in read_effects(folder) {
         // The last line of a process may be cut off.
         if let Some((seed, effect)) = line.split_once(' ')
             && let Ok(seed) = seed.parse()
@@ -46,7 +52,7 @@ async fn check_killed(address: Option<&str>) {
             effects.entry(seed).or_default().push(effect.to_owned());
         }
     }
-    let store = open(folder.path(), address).await;
+    let store = open(folder, address).await;
     let records = RunStore::new(store.clone()).list(None).await.unwrap();
     assert_eq!(records.len() as u64, runs);
     for record in &records {
@@ -60,7 +66,6 @@ async fn check_killed(address: Option<&str>) {
         assert!(asked <= 1, "the message of seed {seed} is stored once");
         check_against(&effects[&seed], &undisturbed);
     }
-    println!("{runs} runs, {kills} kills");
 }
 
 /// The number of kills, after which a process is left alone.

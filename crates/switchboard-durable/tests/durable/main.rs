@@ -11,6 +11,8 @@ mod inner_runs;
 mod killed;
 mod logged;
 mod order;
+#[cfg(unix)]
+mod outages;
 mod replays;
 mod runs;
 mod sizes;
