@@ -35,9 +35,9 @@ pub(super) struct State {
     pub(super) ahead: FxHashSet<StepKey>,
     /// The recorded steps that are in a part of the log that is not read yet.
     pub(super) ahead_in_log: FxHashSet<StepKey>,
-    /// The steps of the log, and its number of waits for people.
+    /// The steps of the log, and the signals of its waits.
     pub(super) in_log: FxHashSet<StepKey>,
-    waits_in_log: usize,
+    waits_in_log: Vec<Vec<u64>>,
     /// Steps that may take place once, and that have begun.
     pub(super) begun: FxHashSet<StepKey>,
     /// Of these, the ones that were interrupted.
@@ -80,7 +80,7 @@ impl State {
             ahead: FxHashSet::default(),
             ahead_in_log: FxHashSet::default(),
             in_log: FxHashSet::default(),
-            waits_in_log: 0,
+            waits_in_log: Vec::new(),
             begun: FxHashSet::default(),
             unknown: FxHashSet::default(),
             waits: FxHashSet::default(),
@@ -175,8 +175,8 @@ impl State {
                 key
             }
             JournalEntry::Begun(key) | JournalEntry::Unknown(key) | JournalEntry::Waits(key) => key,
-            JournalEntry::Resumed { .. } => {
-                self.waits_in_log += 1;
+            JournalEntry::Resumed { signals } => {
+                add_wait(&mut self.waits_in_log, signals);
                 return;
             }
             _ => return,
@@ -203,7 +203,7 @@ impl State {
             return Some(format!("took step \"{first}\""));
         }
         let waits =
-            self.is_replayed() && (self.is_released || self.waits_in_log > self.resumed.len());
+            self.is_replayed() && (self.is_released || self.waits_in_log.len() > self.resumed.len());
         waits.then(|| "waited for a person".to_owned())
     }
 
@@ -230,7 +230,7 @@ impl State {
                 self.ahead.insert(key.clone());
                 self.outcomes.insert(key, outcome.get().into());
             }
-            JournalEntry::Resumed { signals } => self.resumed.push(signals),
+            JournalEntry::Resumed { signals } => add_wait(&mut self.resumed, signals),
             JournalEntry::Pauses { until } => self.pauses_until = Some(until),
             _ => {}
         }
@@ -242,5 +242,15 @@ impl State {
             self.push(stored(id, &JournalEntry::Retracted { from, to })?);
         }
         Ok(())
+    }
+}
+
+/// Adds the signals of a wait that the run has left. One whose signals were stored, and not recorded in the log before the
+/// process ended, is left again, perhaps with more signals.
+fn add_wait(waits: &mut Vec<Vec<u64>>, signals: Vec<u64>) {
+    match waits.last_mut() {
+        Some(last) if last.iter().any(|at| signals.contains(at)) => *last = signals,
+        Some(last) if last.is_empty() && signals.is_empty() => {}
+        _ => waits.push(signals),
     }
 }
