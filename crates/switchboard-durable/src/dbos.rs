@@ -33,7 +33,7 @@ use workflow::{LocalRuns, TOPIC};
 const WORKFLOW: &str = "switchboard_run";
 
 /// The number of times that making the tables of DBOS is tried.
-const MIGRATIONS: u32 = 5;
+const MIGRATIONS: u32 = 20;
 
 /// The pause between two looks at the queue.
 const QUEUE_POLL: Duration = Duration::from_millis(100);
@@ -191,34 +191,34 @@ impl DbosEngine {
 
     async fn client(&self) -> Result<&Client, DurableError> {
         let connect = || async {
-            // A client makes no tables, and this process may be the first one.
-            let database = DatabaseConfig {
-                max_connections: 1,
-                ..DatabaseConfig::new(&self.settings.url)
-            };
             // Processes that make the tables at the same moment get in each other's way.
             let mut attempts = 0;
-            let database = loop {
+            loop {
                 attempts += 1;
-                match PostgresSystemDatabase::connect(&database).await {
-                    Ok(database) => break database,
-                    Err(error) if attempts == MIGRATIONS => {
-                        return Err(failed(&dbos::Error::SystemDatabase(error)));
-                    }
+                match self.connect().await {
+                    Ok(client) => return Ok(client),
+                    Err(error) if attempts == MIGRATIONS => return Err(failed(&error)),
                     Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
                 }
-            };
-            database.close().await;
-            let config = ClientConfig {
-                app_name: Some(self.settings.application.clone()),
-                max_connections: self.settings.connections.min(5),
-                ..ClientConfig::new(self.settings.url.clone())
-            };
-            Client::connect(config)
-                .await
-                .map_err(|error| failed(&error))
+            }
         };
         self.client.get_or_try_init(connect).await
+    }
+
+    async fn connect(&self) -> dbos::Result<Client> {
+        // A client makes no tables, and this process may be the first one.
+        let database = DatabaseConfig {
+            max_connections: 1,
+            ..DatabaseConfig::new(&self.settings.url)
+        };
+        let database = PostgresSystemDatabase::connect(&database).await;
+        database.map_err(dbos::Error::SystemDatabase)?.close().await;
+        let config = ClientConfig {
+            app_name: Some(self.settings.application.clone()),
+            max_connections: self.settings.connections.min(5),
+            ..ClientConfig::new(self.settings.url.clone())
+        };
+        Client::connect(config).await
     }
 
     /// Has a run executed here, if this process executes runs, or leaves it on the queue.
