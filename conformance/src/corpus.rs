@@ -38,15 +38,6 @@ pub enum RunAs {
     Durable,
 }
 
-/// Cases that a durable run differs in: the verdict of a guardrail is recorded before it counts, while the model is asked
-/// beside it.
-const NOT_DURABLE: [(&str, &str); 2] = [
-    ("input_guardrail_beside_the_model_trips", RECORDED_VERDICT),
-    ("input_guardrail_beside_the_model_fails", RECORDED_VERDICT),
-];
-
-const RECORDED_VERDICT: &str = "the verdict is recorded while the model is asked";
-
 /// The counts of passed, failed and skipped checks.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -272,12 +263,6 @@ impl Corpus<'_> {
             && let Some(reason) = wire.skip_reason(&case, &json["expect"])
         {
             self.skip(name, reason);
-            return Ok(());
-        }
-        if self.run_as == RunAs::Durable
-            && let Some((_, reason)) = NOT_DURABLE.iter().find(|(case, _)| *case == name)
-        {
-            self.skip(name, *reason);
             return Ok(());
         }
         let expected = compared_fields(json);

@@ -69,6 +69,7 @@ mod tool_failures;
 mod tool_guardrails;
 pub(crate) mod ways_back;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use futures_util::TryFutureExt as _;
@@ -145,6 +146,8 @@ pub(super) struct Driver<C> {
     journal: Option<Box<JournalScope>>,
     /// The claim to resume the run from its last wait, while what was decided is carried out.
     claim: Option<Box<Claim>>,
+    /// Set when a guardrail has refused the input in a run with a journal, before the journal has its verdict.
+    input_refused: AtomicBool,
 }
 
 /// The call that a run lies inside of.
@@ -232,6 +235,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             reported: None,
             journal: outer.journal.clone().map(Box::new),
             claim: None,
+            input_refused: AtomicBool::new(false),
         }
     }
 

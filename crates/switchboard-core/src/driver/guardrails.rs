@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use futures_util::{FutureExt as _, TryFutureExt as _};
@@ -358,7 +359,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             call_id => self.step_name(format_args!("{name} {call_id}")).into(),
         };
         let decision = async {
-            let verdict = effect!(self, Guardrail, &*step, call(check));
+            let verdict = effect!(self, Guardrail, &*step, async {
+                let verdict = call(check).await;
+                if self.journal.is_some() && verdict.as_ref().map_or(true, Verdict::trips) {
+                    self.input_refused.store(true, Ordering::Relaxed);
+                }
+                verdict
+            });
             verdict?.into_decision(replace)
         };
         self.run_guardrail(kind, name, decision).await

@@ -1,7 +1,9 @@
 //! Asking the model, and passing its response to the machine.
 
-use std::future::ready;
+use std::future::{poll_fn, ready};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use futures_util::future::{Either, select};
 
@@ -465,7 +467,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<ModelResponse, Error> {
         let ((results, failure), response) = {
             let checks = Box::pin(self.ask_input_guardrails(InputMode::BesideModel));
-            let response = self.generate_beside(model, request);
+            self.input_refused.store(false, Ordering::Relaxed);
+            let mut response = self.generate_beside(model, request);
+            // While the journal records that a guardrail has refused the input, the model does not go on.
+            let response = poll_fn(|cx| {
+                if self.input_refused.load(Ordering::Relaxed) {
+                    return Poll::Pending;
+                }
+                response.as_mut().poll(cx)
+            });
             match select(checks, response).await {
                 // When a guardrail trips or fails, the model call is dropped, which cancels it.
                 Either::Left(((results, failure), response)) => {

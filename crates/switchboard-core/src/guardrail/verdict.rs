@@ -52,6 +52,15 @@ impl<T> Verdict<T> {
         Self::Trip(info.into())
     }
 
+    /// Returns `true` if the run must stop.
+    pub(crate) fn trips(&self) -> bool {
+        match self {
+            Self::Trip(_) => true,
+            Self::WithInfo(verdict, _) => verdict.trips(),
+            Self::Allow | Self::Replace(_) => false,
+        }
+    }
+
     /// Adds details of the check, which the [`GuardrailResult`] keeps.
     ///
     /// ```

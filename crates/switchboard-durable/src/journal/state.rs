@@ -202,8 +202,8 @@ impl State {
         if let Some(first) = first {
             return Some(format!("took step \"{first}\""));
         }
-        let waits =
-            self.is_replayed() && (self.is_released || self.waits_in_log.len() > self.resumed.len());
+        let waits = self.is_replayed()
+            && (self.is_released || self.waits_in_log.len() > self.resumed.len());
         waits.then(|| "waited for a person".to_owned())
     }
 
