@@ -380,7 +380,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     async fn clean_up(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {
         let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
-        let goes_on = self.journal.is_some() && outcome.as_ref().is_err_and(Error::is_transient);
+        let goes_on = match (&self.journal, &outcome) {
+            (Some(journal), Err(error)) => journal.goes_on_after(error),
+            _ => false,
+        };
         if let Err(error) = &outcome {
             self.mark_failure(error);
             if self.events.is_some() {
@@ -396,8 +399,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Box::pin(self.record_refusal(error)).await;
             }
         }
-        if goes_on {
-            // The run is tried again, perhaps in another process: its lease is still its own.
+        let is_recorded_later = self.journal.is_some() && outcome.is_ok() && self.run.is_done();
+        if goes_on || is_recorded_later {
+            // The run is tried again, perhaps in another process, or its end is not recorded yet: its lease is still its own.
             self.lease = None;
         } else if self.lease.is_some() {
             self.end_lease().await;

@@ -46,6 +46,12 @@ pub trait Journal: Send + Sync + 'static {
         repeat: Repeat,
         effect: Effect<'_>,
     ) -> impl Future<Output = Result<Stepped, BoxError>> + Send;
+
+    /// Returns `true` if the run is not tried again after a failure that may pass. It then stores the outcomes of the tools that
+    /// have run, as a run without a journal does. By default it is tried again.
+    fn is_last_attempt(&self) -> bool {
+        false
+    }
 }
 
 /// An effect of a run, which returns what is to be recorded of it.
@@ -199,6 +205,8 @@ trait DynJournal: Send + Sync {
         repeat: Repeat,
         effect: Effect<'a>,
     ) -> BoxFuture<'a, Result<Stepped, BoxError>>;
+
+    fn is_last_attempt_dyn(&self) -> bool;
 }
 
 impl<J: Journal> DynJournal for J {
@@ -209,6 +217,10 @@ impl<J: Journal> DynJournal for J {
         effect: Effect<'a>,
     ) -> BoxFuture<'a, Result<Stepped, BoxError>> {
         Box::pin(self.step(key, repeat, effect))
+    }
+
+    fn is_last_attempt_dyn(&self) -> bool {
+        self.is_last_attempt()
     }
 }
 
@@ -342,6 +354,12 @@ impl JournalScope {
             shared: self.shared.clone(),
             path: format!("{}{turn}.{call_id}/", self.path).into(),
         }
+    }
+
+    /// Returns `true` if the run is tried again after an error.
+    pub(crate) fn goes_on_after(&self, error: &Error) -> bool {
+        let is_timer = error.retry_at().is_some();
+        error.is_transient() && (is_timer || !self.shared.journal.0.is_last_attempt_dyn())
     }
 
     /// The identifier of the next run inside the call with this idempotency key.

@@ -155,7 +155,8 @@ impl Engine for EmbeddedEngine {
     }
 
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
-        if !run.is_ended() {
+        // One that has paused keeps to its pause, however often its message is sent.
+        if run.is_overdue() {
             self.take_up(&run.id);
         }
         Box::pin(async { Ok(()) })

@@ -8,7 +8,9 @@ use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
 use switchboard_core::journal::JournalHandle;
 use switchboard_core::run::RunStatus as Status;
-use switchboard_core::{Error, ErrorKind, FinalOutput, Run, RunResult, RunStream, Runner};
+use switchboard_core::{
+    Error, ErrorKind, EventKind, FinalOutput, Run, RunResult, RunStream, Runner,
+};
 use tokio::time::{Instant, sleep_until};
 
 use crate::active_runs::{ActiveRun, ActiveRuns};
@@ -18,7 +20,7 @@ use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execute, Execution};
 use crate::journal::{End, Pause, Recorded, RunJournal};
 use crate::record::{RunRecord, RunStatus};
-use crate::run_store::RunStore;
+use crate::run_store::{RunStore, to_record};
 use crate::teams::Teams;
 
 /// The time that events wait for others to be written with.
@@ -80,18 +82,17 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
     ) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
             self.wait_for_earlier(runs, &run).await?;
+            self.wait_for_conversation(runs, &run).await?;
             let (journal, start) = RunJournal::take(runs, &run, lease).await?;
+            journal.set_max_failures(self.teams.max_failures);
             let after = self.drive_stored(runs, &journal, &start, &run).await?;
             let record = journal.record();
             match after {
                 After::Status(status) => {
-                    let is_done = matches!(status, RunStatus::Done { .. });
-                    let released = journal.release(status, 0, None).await;
-                    // A run that is done has given its conversation back.
-                    if !is_done {
-                        runs.release_conversation(&record).await;
-                    }
-                    released?
+                    // If it is not stored, the conversation stays with the run, which another process may have.
+                    let released = journal.release(status, 0, None).await?;
+                    runs.release_conversation(&record).await;
+                    released
                 }
                 After::Pause {
                     reason,
@@ -139,6 +140,29 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         Ok(())
     }
 
+    /// Waits until no other run has the conversation, and takes it for this one. Nothing is written to the journal before.
+    async fn wait_for_conversation(
+        &self,
+        runs: &RunStore,
+        run: &ActiveRun,
+    ) -> Result<(), DurableError> {
+        let mut pause = BUSY_PAUSE;
+        loop {
+            let (head, stored) = runs.head(&run.id).await?;
+            let team = self.teams.of_version(stored.version.as_deref());
+            let is_kept = team.is_ok_and(|team| has_conversation(team));
+            let record = to_record(&run.id, &head, stored.clone());
+            if record.is_settled() || !is_kept || runs.take_conversation(&stored, KEPT).await? {
+                return Ok(());
+            }
+            if self.active.is_draining() {
+                return Err(not_begun(&run.id));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_BUSY_PAUSE);
+        }
+    }
+
     /// Waits until a run is settled, if it began before another one.
     async fn wait_for(
         &self,
@@ -157,11 +181,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 return Ok(());
             }
             if self.active.is_draining() {
-                let message = format!(
-                    "the run \"{}\" has not begun; this process shuts down",
-                    before.id
-                );
-                return Err(DurableError::new(DurableErrorKind::Closed, message));
+                return Err(not_begun(&before.id));
             }
             let _ = tokio::time::timeout(pause, changed).await;
             pause = (pause * 2).min(LONGEST_BUSY_PAUSE);
@@ -224,6 +244,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         log: &mut dyn StepLog,
     ) -> Result<Execution, DurableError> {
         self.wait_for_earlier(runs, &active).await?;
+        self.wait_for_conversation(runs, &active).await?;
         let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
         let (journal, start) = match taken {
             // Its last step was to store how it has ended.
@@ -242,6 +263,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             }
             taken => taken?,
         };
+        journal.set_max_failures(self.teams.max_failures);
         loop {
             let after = self
                 .drive_with_log(runs, &journal, &start, &active, log)
@@ -254,11 +276,8 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                         },
                         _ => Execution::Ended,
                     };
-                    let is_done = matches!(status, RunStatus::Done { .. });
                     journal.release(status, 0, None).await?;
-                    if !is_done {
-                        runs.release_conversation(&journal.record()).await;
-                    }
+                    runs.release_conversation(&journal.record()).await;
                     return Ok(execution);
                 }
                 After::Nothing => return Ok(Execution::Taken),
@@ -438,6 +457,14 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             let Some(event) = event else {
                 return stream.finish().await;
             };
+            if matches!(
+                event.kind,
+                EventKind::RunFailed { .. } | EventKind::RunStopped { .. }
+            ) {
+                // A run that pauses goes on after that.
+                journal.hold_last_event(&event);
+                continue;
+            }
             if let Err(error) = journal.send(&event) {
                 tracing::warn!(%error, "an event of a run is lost");
             }
@@ -544,11 +571,10 @@ fn with_conversation<C: Send + Sync + 'static>(
     runs: &RunStore,
     conversation: &str,
 ) -> Runner<C, Arc<C>> {
-    let config = team.config();
-    if config.session.is_some() || config.server_history.is_some() {
+    if !has_conversation(team) {
         return team.clone();
     }
-    let is_exclusive = config.exclusive.is_some();
+    let is_exclusive = team.config().exclusive.is_some();
     let runner = team
         .clone()
         .session(&runs.conversations().get(conversation));
@@ -557,6 +583,17 @@ fn with_conversation<C: Send + Sync + 'static>(
     } else {
         runner.exclusive(Duration::ZERO)
     }
+}
+
+/// Returns `true` if the runs of a team are those of a conversation in the store of the engine.
+fn has_conversation<C, S>(team: &Runner<C, S>) -> bool {
+    let config = team.config();
+    config.session.is_none() && config.server_history.is_none()
+}
+
+fn not_begun(id: &str) -> DurableError {
+    let message = format!("the run \"{id}\" has not begun; this process shuts down");
+    DurableError::new(DurableErrorKind::Closed, message)
 }
 
 fn read_start(start: &RawValue) -> Result<Run, Error> {

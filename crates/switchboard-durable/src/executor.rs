@@ -8,7 +8,7 @@ use switchboard_core::callback::BoxFuture;
 
 use crate::active_runs::{ActiveRun, ActiveRuns};
 use crate::engine::StepLog;
-use crate::error::DurableError;
+use crate::error::{DurableError, DurableErrorKind};
 use crate::run_store::RunStore;
 
 /// Executes runs with the teams of a [`DurableRunner`](crate::DurableRunner). Clones share it.
@@ -31,7 +31,7 @@ pub enum Execution {
     },
     /// This process takes no further steps: another one is to execute the run.
     Draining,
-    /// The run goes on in another log: it had stopped, and was resumed. This log is of no use any more.
+    /// The run goes on in another log, as it had stopped and was resumed, or it was deleted. This log is of no use any more.
     Superseded,
     /// Another execution has taken the run.
     Taken,
@@ -78,8 +78,13 @@ impl Executor {
         if self.active.is_draining() {
             return Ok(Execution::Draining);
         }
-        if runs.record(id).await?.log_name() != log_name {
-            return Ok(Execution::Superseded);
+        match runs.record(id).await {
+            Ok(record) if record.log_name() == log_name => {}
+            Ok(_) => return Ok(Execution::Superseded),
+            Err(error) if error.kind() == DurableErrorKind::NotFound => {
+                return Ok(Execution::Superseded);
+            }
+            Err(error) => return Err(error),
         }
         match self.active.add(id) {
             Some(run) => self.execute.execute_logged(runs, run, log).await,

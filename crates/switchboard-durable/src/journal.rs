@@ -283,7 +283,15 @@ impl RunJournal {
     }
 
     fn set_end(&self, end: End) {
-        self.state().end.get_or_insert(end);
+        {
+            let mut state = self.state();
+            // What cannot be read or written any more has no other end.
+            match &state.end {
+                Some(End::Taken | End::Broken(_)) => {}
+                Some(_) if !matches!(end, End::Taken | End::Broken(_)) => {}
+                _ => state.end = Some(end),
+            }
+        }
         self.0.changed.notify_waiters();
     }
 
@@ -350,6 +358,17 @@ impl RunJournal {
         let entry = stored(&self.0.id, &JournalEntry::Event(event))?;
         state.push(entry);
         Ok(())
+    }
+
+    /// Keeps the event that tells of the end of a drive, until it is known whether the run ends too.
+    pub(crate) fn hold_last_event(&self, event: &StreamEvent) {
+        let json = serde_json::to_string(event);
+        self.state().last_event = json.and_then(RawValue::from_string).ok();
+    }
+
+    /// Sets the number of failures in a row after which the next one ends the run.
+    pub(crate) fn set_max_failures(&self, number: u32) {
+        self.state().max_failures = number;
     }
 
     /// Returns `true` if entries wait to be written.
@@ -422,6 +441,13 @@ impl RunJournal {
         failures: u32,
         pause: Option<Duration>,
     ) -> Result<bool, DurableError> {
+        let last_event = self.state().last_event.take();
+        if let (RunStatus::Failed { .. } | RunStatus::Cancelled, Some(event)) =
+            (&status, last_event)
+        {
+            let entry = stored(&self.0.id, &JournalEntry::Event(event))?;
+            self.state().push(entry);
+        }
         let release = Release {
             status,
             failures,

@@ -54,11 +54,8 @@ impl RunRecord {
 
     /// The name of the run's log on an engine with logs.
     pub fn log_name(&self) -> String {
-        match self.log {
-            0 => self.id.clone(),
-            // No identifier begins like this: percent signs of conversations are escaped.
-            log => format!("%log{log}/{}", self.id),
-        }
+        // The time of its start tells the run from one with the same key that was deleted.
+        format!("{}#{:x}.{}", self.id, self.order, self.log)
     }
 
     /// Returns `true` if the time has come at which the run is to go on, and no process has it.

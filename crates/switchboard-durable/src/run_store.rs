@@ -142,6 +142,17 @@ impl RunStore {
         }
     }
 
+    /// Takes the conversation of a run for it. Returns `false` if another run has it.
+    pub(crate) async fn take_conversation(
+        &self,
+        record: &StoredRecord,
+        time: Duration,
+    ) -> Result<bool, DurableError> {
+        let conversation = &self.0;
+        let taken = conversation.lease(&record.conversation, &record.lease_owner, time);
+        taken.await.map_err(|error| DurableError::store("", error))
+    }
+
     /// Keeps the conversation of a run for it, while it has paused. Without it, the next message would be answered in between.
     pub(crate) async fn keep_conversation(&self, record: &StoredRecord, time: Duration) {
         let conversation = &self.0;

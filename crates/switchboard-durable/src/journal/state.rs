@@ -38,6 +38,8 @@ pub(super) struct State {
     /// The steps of the log, and the signals of its waits.
     pub(super) in_log: FxHashSet<StepKey>,
     waits_in_log: Vec<Vec<u64>>,
+    /// The number of waits that the run has left in earlier logs.
+    resumed_before: usize,
     /// Steps that may take place once, and that have begun.
     pub(super) begun: FxHashSet<StepKey>,
     /// Of these, the ones that were interrupted.
@@ -66,6 +68,10 @@ pub(super) struct State {
     /// Set while no process has the run.
     pub(super) is_released: bool,
     pub(super) end: Option<End>,
+    /// The event that tells of the end of the last drive.
+    pub(super) last_event: Option<Box<RawValue>>,
+    /// The number of failures in a row after which the next one ends the run.
+    pub(super) max_failures: u32,
 }
 
 impl State {
@@ -81,6 +87,7 @@ impl State {
             ahead_in_log: FxHashSet::default(),
             in_log: FxHashSet::default(),
             waits_in_log: Vec::new(),
+            resumed_before: 0,
             begun: FxHashSet::default(),
             unknown: FxHashSet::default(),
             waits: FxHashSet::default(),
@@ -96,6 +103,8 @@ impl State {
             is_woken: false,
             is_released: false,
             end: None,
+            last_event: None,
+            max_failures: u32::MAX,
         }
     }
 
@@ -161,6 +170,7 @@ impl State {
                 step => self.read_step(step),
             }
         }
+        self.resumed_before = self.resumed.len();
         start.ok_or_else(|| {
             let message = format!("the journal of run \"{id}\" has no start");
             DurableError::new(DurableErrorKind::Damaged, message)
@@ -188,13 +198,11 @@ impl State {
     pub(super) fn did_instead_of(&self, key: &StepKey) -> Option<String> {
         // Hooks watch a run, and may come and go while it is interrupted.
         let is_later = |ahead: &&StepKey| {
-            let follows =
-                ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
+            // Guardrails may run beside the model.
+            let is_before_model = key.kind == StepKind::Model && ahead.kind != StepKind::Guardrail;
+            let follows = ahead.turn > key.turn || (is_before_model && ahead.turn == key.turn);
             ahead.path == key.path && follows && ahead.kind != StepKind::Hook
         };
-        if key.kind == StepKind::Hook {
-            return None;
-        }
         let later = self.ahead.iter().chain(&self.ahead_in_log);
         let first = later
             .filter(is_later)
@@ -203,7 +211,8 @@ impl State {
             return Some(format!("took step \"{first}\""));
         }
         let waits = self.is_replayed()
-            && (self.is_released || self.waits_in_log.len() > self.resumed.len());
+            && (self.is_released
+                || self.waits_in_log.len() > self.resumed.len() - self.resumed_before);
         waits.then(|| "waited for a person".to_owned())
     }
 
@@ -219,6 +228,9 @@ impl State {
                 self.begun.insert(key);
             }
             JournalEntry::Unknown(key) => {
+                // An outcome that the store has, and the log had not, does not count.
+                self.outcomes.remove(&key);
+                self.ahead.remove(&key);
                 self.unknown.insert(key);
             }
             JournalEntry::Waits(key) => {

@@ -28,7 +28,7 @@ impl Journal for RunJournal {
         if self.state().is_logged() {
             // The log does not have it, and is not at its end.
             let is_new = self.is_new_in_log(key)?;
-            if is_new && key.kind == StepKind::Hook {
+            if is_new {
                 drop(effect.await);
                 return Ok(Stepped::Ran);
             }
@@ -72,6 +72,11 @@ impl Journal for RunJournal {
         self.state().record.failures = 0;
         Ok(Stepped::Ran)
     }
+
+    fn is_last_attempt(&self) -> bool {
+        let state = self.state();
+        state.record.failures >= state.max_failures
+    }
 }
 
 impl RunJournal {
@@ -99,7 +104,10 @@ impl RunJournal {
         if let Some(end) = &state.end {
             return Err(ended(&self.0.id, end));
         }
-        if let Some(did) = state.did_instead_of(key) {
+        // Hooks watch a run, and may come and go while it is interrupted.
+        if key.kind != StepKind::Hook
+            && let Some(did) = state.did_instead_of(key)
+        {
             drop(state);
             return Err(self.diverged(key, &did));
         }
@@ -107,8 +115,11 @@ impl RunJournal {
         Ok(())
     }
 
-    /// Returns `true` for a step that a log has not which is still read. All that it has is in the store too, so that a run
+    /// Returns `true` for a hook that a log has not which is still read. All that it has is in the store too, so that a run
     /// that takes other steps than before is found out before its engine compares them with its own journal.
+    ///
+    /// # Errors
+    /// An error for another step: the run has diverged.
     fn is_new_in_log(&self, key: &StepKey) -> Result<bool, DurableError> {
         let state = self.state();
         let is_known = state.knows(key) || state.in_log.contains(key);
@@ -116,7 +127,9 @@ impl RunJournal {
             return Ok(false);
         }
         match state.did_instead_of(key) {
-            None => Ok(true),
+            None => Ok(false),
+            // A hook that came later is called, and nothing is recorded of it.
+            Some(_) if key.kind == StepKind::Hook => Ok(true),
             Some(did) => {
                 drop(state);
                 Err(self.diverged(key, &did))

@@ -10,7 +10,7 @@ use switchboard_core::journal::Transient;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, EventKind, Runner, Session as _, Tool, tool};
 use switchboard_durable::{
-    DurableErrorKind, DurableRun, DurableRunner, Embedded, RunEvent, RunStatus,
+    DurableErrorKind, DurableRun, DurableRunner, Embedded, RunEvent, RunStatus, Teams,
 };
 use tokio::sync::Notify;
 
@@ -357,4 +357,28 @@ async fn code_in_a_tool_can_have_steps_of_its_own() {
     let run = durable.start("talk", "m1", "Book").await.unwrap();
     assert_eq!(run.wait().await.unwrap().text().as_deref(), Some("Booked."));
     assert_eq!(*done.lock().unwrap(), ["reserve", "fail"]);
+}
+
+#[tokio::test]
+async fn tools_that_have_run_are_stored_when_a_run_fails_for_good() {
+    let refund: Tool = tool("refund").run(|_ctx, (): ()| "paid back");
+    let book: Tool =
+        tool("book").run(|_ctx, (): ()| Err::<&str, _>(Transient::new("the database restarts")));
+    let model = ScriptedModel::new().calls([("refund", "{}"), ("book", "{}")]);
+    let agent = agent(&model).tool(refund).tool(book);
+    let store = Conversations::in_memory();
+    let teams = Teams::new(&agent).retries(1);
+    let durable = DurableRunner::new(Embedded::new(store.clone()), teams);
+    let run = durable.start("talk", "m1", "Pay it back").await.unwrap();
+    let ended = run.wait().await.unwrap();
+    assert!(
+        matches!(ended.status, RunStatus::Failed { .. }),
+        "{ended:?}"
+    );
+    let items = store.get("talk").load(None).await.unwrap();
+    let outputs: Vec<_> = items.iter().filter_map(|item| item.output_text()).collect();
+    assert!(
+        outputs.iter().any(|output| output == "paid back"),
+        "{outputs:?}"
+    );
 }

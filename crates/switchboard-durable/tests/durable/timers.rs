@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::Conversations;
+use switchboard_core::conversation::{ConversationStore as _, Conversations};
 use switchboard_core::journal::Later;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Runner, Session as _, Tool, ToolContext, tool};
-use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunRecord, RunStatus};
+use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunRecord, RunStatus};
 
 /// A tool that has finished this long after it was called first. Notes the keys of its calls.
 fn reminder(pause: Duration, keys: &Arc<Mutex<Vec<String>>>) -> Tool {
@@ -184,4 +184,62 @@ async fn a_message_waits_for_the_one_before_that_has_paused() {
         .filter(|text| !text.is_empty())
         .collect();
     assert_eq!(texts, ["Remind me", "You are reminded.", "Hi", "Hello!"]);
+}
+
+#[tokio::test]
+async fn a_message_behind_a_run_that_has_paused_writes_nothing_while_it_waits() {
+    let agent = agent(
+        &script(),
+        reminder(Duration::from_secs(3600), &Arc::default()),
+    );
+    let store = Conversations::in_memory();
+    let durable = DurableRunner::new(Embedded::new(store.clone()), &agent);
+    let run = durable.start("talk", "m1", "Remind me").await.unwrap();
+    paused(&run).await;
+    let next = durable.start("talk", "m2", "Hi").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let journal = store
+        .head("switchboard-run:talk/m2")
+        .await
+        .unwrap()
+        .unwrap();
+    // The message itself.
+    assert_eq!(journal.revision.next, 1);
+    let status = next.record().await.unwrap().status;
+    assert_eq!(status, RunStatus::Pending { reason: None });
+}
+
+#[tokio::test]
+async fn the_stream_of_a_run_that_pauses_does_not_tell_that_it_has_failed() {
+    let agent = agent(
+        &script(),
+        reminder(Duration::from_millis(40), &Arc::default()),
+    );
+    let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &agent);
+    let run = durable.start("talk", "m1", "Remind me").await.unwrap();
+    run.wait().await.unwrap();
+    let mut kinds = Vec::new();
+    let mut events = run.events(None);
+    while let Some(event) = events.next().await.unwrap() {
+        if let RunEvent::Event { event, .. } = event {
+            let json = serde_json::to_value(&*event).unwrap();
+            kinds.push(json["type"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(!kinds.iter().any(|kind| kind == "run_failed"), "{kinds:?}");
+    assert_eq!(kinds.last().map(String::as_str), Some("run_finished"));
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_while_its_run_pauses_does_not_shorten_the_pause() {
+    let keys = Arc::default();
+    let agent = agent(&script(), reminder(Duration::from_secs(3600), &keys));
+    let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &agent);
+    let run = durable.start("talk", "m1", "Remind me").await.unwrap();
+    paused(&run).await;
+    for _ in 0..3 {
+        durable.start("talk", "m1", "Remind me").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(keys.lock().unwrap().len(), 1);
 }

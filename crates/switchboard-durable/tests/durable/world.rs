@@ -186,10 +186,15 @@ pub(crate) fn runner_with(seed: u64, note: &Note, sending: &'static str) -> Runn
             InputVerdict::Allow
         })
     };
+    let beside = InputGuardrail::beside_model("short", async |_ctx, _agent, _input| {
+        tokio::task::yield_now().await;
+        InputVerdict::Allow
+    });
     Runner::new(&team["A"])
         .model(model)
         .hooks(Noted(note.clone()))
         .input_guardrail(guardrail)
+        .input_guardrail(beside)
         .max_turns(14)
 }
 
