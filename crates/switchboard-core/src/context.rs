@@ -111,12 +111,12 @@ impl<C> RunContext<C> {
     ///
     /// ```
     /// use switchboard_core::callback::BoxError;
-    /// use switchboard_core::{Tool, tool};
+    /// use switchboard_core::{Tool, ToolContext, tool};
     ///
     /// async fn reserve() -> Result<u32, BoxError> { Ok(7) }
     /// async fn charge(seat: u32) -> Result<String, BoxError> { Ok(format!("seat {seat}")) }
     ///
-    /// let book: Tool = tool("book").run(|ctx, (): ()| async move {
+    /// let book: Tool = tool("book").run(|ctx: ToolContext, (): ()| async move {
     ///     let seat = ctx.run_context().step("reserve", reserve()).await?;
     ///     ctx.run_context().step("charge", charge(seat)).await
     /// });
