@@ -186,10 +186,91 @@ fn a_word_before_an_identifier_names_all_of_it() {
 }
 
 #[test]
+fn the_second_of_two_phones_is_no_path() {
+    becomes("Tel:030-1234567/0171-1234567", "Tel:[PHONE]/[PHONE]");
+    becomes("Tel.030-1234567/0171-1234567", "Tel.[PHONE]/[PHONE]");
+    becomes("电话:13800138000/13900139000", "电话:[PHONE]/[PHONE]");
+    becomes("电话13800138000/13900139000", "电话[PHONE]/[PHONE]");
+    stays("doi:10.1000/4155552671");
+    stays("invoice:A-2026/4155552671");
+    stays("GET /пользователи/4155552671");
+}
+
+#[test]
+fn a_compound_with_a_word_for_phone_means_a_phone() {
+    for words in [
+        "휴대전화번호: ",
+        "집전화번호 ",
+        "비상연락번호: ",
+        "사무실번호 ",
+        "自宅電話番号 ",
+        "固定電話番号：",
+        "勤務先電話番号 ",
+        "緊急連絡先電話番号 ",
+        "ファックス番号 ",
+        "Diensttelefonnummer: ",
+        "Privathandynummer ",
+        "Telefaxnummer ",
+        "Notfallnummer: ",
+    ] {
+        for number in ["010-1234-5678", "03-1234-5678", "030 1234567", "5550132"] {
+            becomes(&format!("{words}{number}"), &format!("{words}[PHONE]"));
+        }
+    }
+    stays("Immobiliennummer: 0171234567");
+    stays("Automobilnummer: 0171234567");
+    stays("緊急注文番号 0312345678");
+}
+
+#[test]
+fn a_compound_with_a_word_for_card_hides_a_number_of_json() {
+    for key in [
+        "카드번호",
+        "신용카드번호",
+        "クレジットカード番号",
+        "信用卡番號",
+        "Kreditkartennummer",
+        "kredittkortnummer",
+        "kontokortsnummer",
+    ] {
+        let call = |number: &str| Item::function_call("c", "f", &format!("{{\"{key}\":{number}}}"));
+        assert_eq!(
+            all().item(&call("4111111111111111")),
+            Some(call("\"[CARD]\"")),
+            "of {key:?}"
+        );
+    }
+    let other = Item::function_call("c", "f", r#"{"Vorgangsnummer":4111111111111111}"#);
+    assert_eq!(all().item(&other), None);
+}
+
+#[test]
+fn the_codes_of_currencies_that_are_words_count_in_capitals_only() {
+    for code in ["TRY", "PHP", "COP", "RON", "ILS"] {
+        stays(&format!("415-555-2671 {code}"));
+    }
+    stays("4155552671 eur");
+    becomes(
+        "call me on 415-555-2671 try after five",
+        "call me on [PHONE] try after five",
+    );
+    becomes("415-555-2671 Ron will answer", "[PHONE] Ron will answer");
+    becomes(
+        "appelez 0612345678 ils sont là",
+        "appelez [PHONE] ils sont là",
+    );
+}
+
+#[test]
 fn a_number_that_counts_something_is_no_phone() {
     stays("7 of 4155552671");
     stays("1073741824 of 4294967296");
     stays("more than 4155552671");
+    stays("is greater  than 4155552671");
+    becomes(
+        "ask Ann rather than 4155552671",
+        "ask Ann rather than [PHONE]",
+    );
     becomes("<b>4155552671</b>", "<b>[PHONE]</b>");
     becomes("a friend of 4155552671", "a friend of [PHONE]");
 }
