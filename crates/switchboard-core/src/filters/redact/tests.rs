@@ -262,6 +262,13 @@ fn the_codes_of_currencies_that_are_words_count_in_capitals_only() {
 }
 
 #[test]
+fn a_name_may_have_an_ampersand() {
+    becomes("smith&jones@example.com", "[EMAIL]");
+    becomes("/leave?a=1&ann@example.com", "/leave?a=1&[EMAIL]");
+    becomes("a=1&ann@example.com", "a=1&[EMAIL]");
+}
+
+#[test]
 fn a_number_that_counts_something_is_no_phone() {
     stays("7 of 4155552671");
     stays("1073741824 of 4294967296");
