@@ -298,6 +298,7 @@ pub(super) fn has_unit(after: &str) -> bool {
 
 /// Returns the words of a JSON key: those of `contactPhone` are "contact Phone".
 pub(super) fn words_of_key(key: &str) -> String {
+    super::count_steps(key.len());
     let mut words = String::with_capacity(key.len() + 4);
     let mut was_small = false;
     for c in key.chars() {

@@ -490,6 +490,54 @@ fn the_time_is_linear_in_the_length_of_the_text() {
     }
 }
 
+/// Checks that the work is linear in the length of JSON with a long key around many times `value`.
+#[track_caller]
+fn a_long_key_takes_linear_time(value: &str) {
+    let steps_of = |key: &str, size: usize| {
+        let (key, values) = (key.repeat(size), value.repeat(size));
+        let json = format!("{{\"{key}\":[{values}0]}}");
+        let output = Item::function_call_output("c", &json);
+        let before = STEPS.get();
+        all().item(&output);
+        STEPS.get() - before
+    };
+    for key in ["key", "키", r"\u30ad", r"\\", r#"\""#, "phone "] {
+        let [once, twice, four_times] = [250, 500, 1000].map(|size| steps_of(key, size));
+        let is_linear = twice <= 2 * once + 5000 && four_times <= 4 * once + 20_000;
+        assert!(
+            once > 1000 && is_linear,
+            "of {key:?}: {once}, {twice}, {four_times}"
+        );
+    }
+}
+
+#[test]
+fn the_time_is_linear_with_a_long_key_of_many_numbers() {
+    a_long_key_takes_linear_time("4155552,");
+}
+
+#[test]
+fn the_time_is_linear_with_a_long_key_around_many_keys() {
+    a_long_key_takes_linear_time(r#"{"number":4155552},"#);
+}
+
+#[test]
+fn the_end_of_a_long_key_tells_what_a_number_is() {
+    for start in ["a ", "키", r"\\", r#"\""#, r"\u00e9", r"\n"] {
+        for shift in ["", "x", "xx", "xxx", "xxxx", "xxxxx"] {
+            let key = format!("{} phone{shift}", start.repeat(300));
+            let json = |value: &str| format!("{{\"{key}\":{value}}}");
+            let call = |value: &str| Item::function_call_output("c", &json(value));
+            let expected = Some(call("\"[PHONE]\""));
+            assert_eq!(
+                all().item(&call("4155552")),
+                expected,
+                "of {start:?}{shift}"
+            );
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn the_work_is_bounded_by_the_length_of_the_text(
