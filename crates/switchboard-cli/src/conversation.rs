@@ -462,7 +462,6 @@ impl Conversation {
     }
 }
 
-/// Waits for a time; forever without one.
 /// Waits until this time; for ever without one.
 pub(crate) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {

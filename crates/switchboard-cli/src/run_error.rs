@@ -119,8 +119,9 @@ fn model_help(error: &Error) -> Option<&'static str> {
              with --model offline"
         }
         ModelErrorKind::Redirect => {
-            "if the server that it names is the right one, put its address into --base-url, or base_url \
-             in the team file; otherwise check the address that is there"
+            "if the server that it names is the right one, write its address where the redirecting one \
+             is (`--base-url`, or `base_url` or `a2a` in the team file); otherwise check the address that \
+             is there"
         }
         ModelErrorKind::RateLimit => {
             "wait a little and try again, or look at your account's limits"

@@ -21,7 +21,7 @@ pub(crate) struct Runs {
     pub(crate) store: Option<String>,
 }
 
-/// What is done with runs.
+/// The subcommands of `runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List the runs, the last changed first

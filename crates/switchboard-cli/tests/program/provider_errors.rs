@@ -80,7 +80,7 @@ fn a_redirect_is_told_with_its_target_and_not_followed() {
     assert_eq!(ran.code, Some(4), "{ran:?}");
     for text in [
         "status 302: the server redirects to https://new.example/llm/v2/chat, which is not followed",
-        "help: if the server that it names is the right one, put its address into --base-url",
+        "help: if the server that it names is the right one, write its address where the redirecting one is",
     ] {
         assert!(ran.stderr.contains(text), "{ran:?}");
     }

@@ -1,4 +1,4 @@
-//! What the guide on team files promises of filters, rules, budgets and tools, shown by the requests of the built
+//! The promises of the guide on team files about filters, rules, budgets and tools, shown by the requests of the built
 //! program.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

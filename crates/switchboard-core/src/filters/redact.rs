@@ -389,13 +389,21 @@ fn looks_like_json(text: &str) -> bool {
         && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
 }
 
-/// Returns the text of the JSON of a key.
+/// The most bytes of the JSON of a key that are read, so that the work for a value does not grow with its key.
+const MAX_KEY: usize = 256;
+
+/// Returns the text of the JSON of a key, of a long key only the end.
 fn key_text(json: &str) -> Cow<'_, str> {
-    if !json.contains('\\') {
-        return Cow::Borrowed(json);
+    let end = numbers::last_bytes(json, MAX_KEY);
+    if !end.contains('\\') {
+        return Cow::Borrowed(end);
     }
-    let text = json::unquote(&format!("\"{json}\"")).map(Cow::into_owned);
-    text.map_or(Cow::Borrowed(json), Cow::Owned)
+    // The end of a long key may begin after the backslash of an escape.
+    let text = [0, 1].into_iter().find_map(|start| {
+        let quoted = format!("\"{}\"", end.get(start..)?);
+        json::unquote(&quoted).map(Cow::into_owned)
+    });
+    text.map_or(Cow::Borrowed(end), Cow::Owned)
 }
 
 /// Returns `true` if a text may have JSON on lines of its own.

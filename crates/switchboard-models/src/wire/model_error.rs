@@ -215,7 +215,7 @@ impl ModelError {
             }
             (RateLimit, _) => "wait, or send fewer requests",
             (Connection, _) => "check the address, the network and the proxy",
-            (Redirect, _) => "if that server is yours to use, name it as the model's address",
+            (Redirect, _) => "if that server is the right one, use that address instead",
             (WebPage, _) => "check the address and its path, which often ends in /v1",
             (_, Some("context_length_exceeded")) => {
                 "the conversation is too long for the model; shorten it with a filter"

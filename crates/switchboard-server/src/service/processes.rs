@@ -3,7 +3,8 @@
 //! A process with work that others may be asked about keeps a record in the store, with the time until which it is to be
 //! believed, and renews it every few seconds as long as runs are under way. So a task of a process that was killed is
 //! told to have failed a short time later, and one that goes on is not. The clocks of the processes must agree to within
-//! [`LEASE`]. With each renewal the process also reads which of its runs others have asked it to cancel.
+//! [`LEASE`] less [`RENEWAL`] and the time of a write, about ten seconds. With each renewal the process also reads which
+//! of its runs others have asked it to cancel.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -42,7 +42,7 @@ struct MarkDetails {
     resumed_by: Option<Arc<str>>,
 }
 
-/// What another process does with the run that a conversation has waited with.
+/// The work of another process on the run that a conversation has waited with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resumption {
     /// No other process has gone on with it, or one has to its end.
@@ -121,7 +121,7 @@ impl Service {
         }
     }
 
-    /// What another process does with the run that a conversation has waited with.
+    /// Returns what another process does with the run that a conversation has waited with.
     pub(crate) async fn resumption_elsewhere(
         &self,
         caller: &Caller,

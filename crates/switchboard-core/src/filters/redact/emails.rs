@@ -132,8 +132,9 @@ fn local_part(text: &str, free: usize, end: usize) -> Option<usize> {
         start = offset;
     }
     let mut part = &text[start..];
-    // The name of a parameter or a path is no part of the address.
-    if let Some(query) = part.rfind(['?', '&']) {
+    // The name of a parameter or a path is no part of the address. "smith&jones" is one name.
+    let is_query = part.contains(['?', '=']);
+    if let Some(query) = part.rfind(|c: char| c == '?' || (c == '&' && is_query)) {
         part = &part[query + 1..];
     }
     let name = match (part.rfind('/'), part.rfind('=')) {

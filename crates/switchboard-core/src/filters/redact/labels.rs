@@ -69,6 +69,17 @@ const NEXT_WORDS: &str = "nota fiscal|mã vận đơn|mã số|talep|resi|siret|
     frame|frames|commit|signature|counter|query|event|span|trace|register|shard|partition|kernel|chapters";
 const NEXT_OTHER_SCRIPTS: &str = "หมายเลขคำสั่งซื้อ|หมายเลขคำสั่ง|ใบสั่งซื้อ|ใบสั่ง|[\\p{Han}\\p{Katakana}ー]{2,}番[号號]|\\p{Hangul}{2,}번호|\\p{Han}[^号號\\P{Han}]码";
 
+/// Words for phones that make a longer word mean a phone wherever they stand in it, as in "Diensttelefonnummer".
+const PHONE_INSIDE: &str = "tele[fp]on|telefoon|telefax|faxnum|phone|handy|mobil|rufnum|notruf|notfall|hotline|whatsapp|kontaktnum|festnetz|\
+    durchwahl|servicenum|wählnum|[電电][話话]|手[机機]|携[帯带帶]|[連连]絡先|[联聯]絡|ケータイ|スマホ|ファック?ス|ファクシミリ|テレ[フホ]|フリーダイヤル|\
+    モバイル|(?:緊急|直通|内線|代表|自宅)番|전화|휴대|핸드폰|모바일|팩스|연락|(?:대표|비상|긴급|자택|사무실|회사|직장)번";
+
+/// Words that hold a word for a phone and mean something else: real estate and cars.
+const NO_PHONE_INSIDE: [&str; 2] = ["immobil", "automobil"];
+
+/// Words for cards that make a longer word mean a card wherever they stand in it.
+const CARD_INSIDE: &str = "karte|kort|kaart|card|カード|카드|卡";
+
 /// The codes of currencies (ISO 4217) that are no words.
 const CURRENCIES: &str = "usd|eur|gbp|idr|inr|krw|vnd|brl|mxn|zar|sek|nok|dkk|pln|czk|huf|thb|myr|sgd|hkd|twd|aud|cad|nzd|chf|aed|uah|jpy|cny|\
     clp|pkr|egp|qar|kwd|ngn|kes|bgn|isk|kzt|lkr|bdt|rmb|btc|eth";
@@ -80,6 +91,11 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(\b(?:{PHONE_STEMS})\w*|\b(?:{PHONE_WORDS})\b|{PHONE_OTHER_SCRIPTS})|(\b(?:{OTHER_STEMS})\w*|\b(?:{OTHER_WORDS})\b|{OTHER_OTHER_SCRIPTS}|[$€£¥₩₹])|(\b(?:{NEXT_STEMS})\w*|\b(?:{NEXT_WORDS}|{CURRENCIES})\b|{NEXT_OTHER_SCRIPTS})"
     );
     Regex::new(&pattern.replace("    ", "")).ok()
+});
+
+/// Matches words for phones in its first group and words for cards in its second, anywhere in a longer word.
+static INSIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!("({PHONE_INSIDE})|({CARD_INSIDE})").replace("    ", "")).ok()
 });
 
 /// Matches what may stand between a word and the number that it names.
@@ -108,7 +124,7 @@ static BEGUN: LazyLock<Option<Regex>> =
 
 /// Matches words and signs after which a number counts something, as in "7 of 12" and "more than 12".
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\bthan|[≥≤≈×^])\s*$").ok()
+    Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\b(?:more|less|fewer|greater|higher|lower|larger|smaller)\s+than|[≥≤≈×^])\s*$").ok()
 });
 
 /// Matches a unit after a number.
@@ -116,9 +132,11 @@ static UNIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "bytes|byte|kb|mb|gb|ms|ns|us|sec|secs|seconds|minutes|hours|days|rows|row|steps|points|users|items|pieces|people|\
         km|m|cm|mm|kg|times|tokens|records|entries|lines|requests|hits|views|yen|dollars?|euros?|pounds?|pesos?|rupees?|rupiah|rub(?:le|el)s?|rublos|francs?|franken|kron(?:a|e|or|er|y)|yuan|rmb|baht|liras?|reais|đồng|dirhams?|ri?yals?|\
         shekels?|złotych|forint|lei|stück|stücke|pcs|words|pages|inhabitants|kč|zł";
-    let words = format!("{words}|ils|rub|try|php|cop|ron|{CURRENCIES}");
+    let words = format!("{words}|rub|{CURRENCIES}");
+    // "415-555-2671 try after five": these codes are words too.
+    let capitals = "ILS|TRY|PHP|COP|RON";
     Regex::new(&format!(
-        r"^ ?(?:(?i:{})\b|[€$£¥₩₹₽₺₴฿₫₪%‰元円원円个個人次件]|руб|грн|ریال|ريال|درهم|บาท|रुपये)",
+        r"^ ?(?:(?:(?i:{})|{capitals})\b|[€$£¥₩₹₽₺₴฿₫₪%‰元円원円个個人次件]|руб|грн|ریال|ريال|درهم|บาท|रुपये)",
         words.replace("    ", "")
     ))
     .ok()
@@ -134,15 +152,14 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
     let clause = window.rfind(['\n', ';', '!', '?', '。']);
     let clause = clause.map_or(window, |end| &window[end..]);
     let text = clause.to_lowercase().replace('_', " ");
-    let label = |captures: &regex::Captures<'_>| {
-        let is_phone = captures.get(1).is_some();
+    let label = |captures: &regex::Captures<'_>, is_phone: bool| {
         let gap = &text[captures.get_match().end()..];
         let (meaning, named) = if is_phone {
             (Meaning::Phone, gap)
         } else {
             (Meaning::Other, without_begun_identifier(gap))
         };
-        let allowed = if captures.get(3).is_some() {
+        let allowed = if captures.get(3).is_some() && !is_phone {
             &STRICT_GAP
         } else {
             &GAP
@@ -157,14 +174,48 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
     };
     let words = WORDS.as_ref()?.captures_iter(&text);
     let labels = words.filter_map(|captures| {
-        let mut label = label(&captures);
         let word = captures.get_match();
-        let is_weak = captures.get(3).is_some() || is_weak(word.as_str());
+        let inside = match captures.get(1) {
+            Some(_) => Inside::Phone,
+            None => Inside::of(word.as_str()),
+        };
+        let is_phone = match inside {
+            Inside::Phone => true,
+            Inside::Card => return None,
+            Inside::Other => false,
+        };
+        let mut label = label(&captures, is_phone);
+        let is_weak = !is_phone && (captures.get(3).is_some() || is_weak(word.as_str()));
         // "the clinic's line, 617-555-0111"
         label.is_adjacent &= !(is_weak && text[word.end()..].starts_with(','));
         (label.is_adjacent || !is_weak).then_some(label)
     });
     labels.last()
+}
+
+/// The meaning of the parts of a long word.
+enum Inside {
+    Phone,
+    Card,
+    Other,
+}
+
+impl Inside {
+    fn of(word: &str) -> Self {
+        let is_no_phone = NO_PHONE_INSIDE.iter().any(|other| word.contains(other));
+        let words = INSIDE
+            .iter()
+            .flat_map(|inside| inside.captures_iter(word))
+            .filter(|words| !(is_no_phone && words.get_match().as_str() == "mobil"));
+        let mut found = Self::Other;
+        for words in words {
+            if words.get(1).is_some() {
+                return Self::Phone;
+            }
+            found = Self::Card;
+        }
+        found
+    }
 }
 
 /// Returns the text between a word and the identifier that a number is part of: the word names all of it, as
@@ -194,12 +245,23 @@ pub(super) fn continues_path(before: &str) -> bool {
     let is_plain = token
         .chars()
         .all(|c| c.is_alphanumeric() || "./:_-%".contains(c));
-    let has_digit = token.contains(|c: char| c.is_ascii_digit());
-    let is_named = token.starts_with(char::is_alphabetic) && has_digit;
+    // "Tel:030-1234567/0171-1234567": the word and the sign before the first number are no part of it.
+    let mut parts = token.rsplit(|c: char| c == ':' || !c.is_ascii());
+    let begun = parts.next().unwrap_or_default();
+    let has_digit = begun.contains(|c: char| c.is_ascii_digit());
+    let is_named =
+        begun.starts_with(char::is_alphabetic) && has_digit && !begins_with_phone_word(begun);
     is_plain
         && (is_named
-            || token.starts_with("10.")
+            || begun.starts_with("10.")
             || (token.starts_with('/') && token.contains(char::is_alphabetic)))
+}
+
+/// Returns `true` if a word for phone comes before the number, as in "Tel.030-1234567".
+fn begins_with_phone_word(token: &str) -> bool {
+    let token = token.to_lowercase();
+    let first = WORDS.as_ref().and_then(|words| words.captures(&token));
+    first.is_some_and(|words| words.get(1).is_some() && words.get_match().start() == 0)
 }
 
 /// Returns `true` for words that name a number only if it comes right after them: "customer 4155552671" is no
@@ -236,6 +298,7 @@ pub(super) fn has_unit(after: &str) -> bool {
 
 /// Returns the words of a JSON key: those of `contactPhone` are "contact Phone".
 pub(super) fn words_of_key(key: &str) -> String {
+    super::count_steps(key.len());
     let mut words = String::with_capacity(key.len() + 4);
     let mut was_small = false;
     for c in key.chars() {
@@ -273,7 +336,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         assert!(
-            [&WORDS, &GAP, &STRICT_GAP, &BEGUN, &COUNTED, &UNIT]
+            [&WORDS, &INSIDE, &GAP, &STRICT_GAP, &BEGUN, &COUNTED, &UNIT]
                 .iter()
                 .all(|pattern| pattern.is_some())
         );

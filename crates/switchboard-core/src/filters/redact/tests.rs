@@ -186,10 +186,98 @@ fn a_word_before_an_identifier_names_all_of_it() {
 }
 
 #[test]
+fn the_second_of_two_phones_is_no_path() {
+    becomes("Tel:030-1234567/0171-1234567", "Tel:[PHONE]/[PHONE]");
+    becomes("Tel.030-1234567/0171-1234567", "Tel.[PHONE]/[PHONE]");
+    becomes("电话:13800138000/13900139000", "电话:[PHONE]/[PHONE]");
+    becomes("电话13800138000/13900139000", "电话[PHONE]/[PHONE]");
+    stays("doi:10.1000/4155552671");
+    stays("invoice:A-2026/4155552671");
+    stays("GET /пользователи/4155552671");
+}
+
+#[test]
+fn a_compound_with_a_word_for_phone_means_a_phone() {
+    for words in [
+        "휴대전화번호: ",
+        "집전화번호 ",
+        "비상연락번호: ",
+        "사무실번호 ",
+        "自宅電話番号 ",
+        "固定電話番号：",
+        "勤務先電話番号 ",
+        "緊急連絡先電話番号 ",
+        "ファックス番号 ",
+        "Diensttelefonnummer: ",
+        "Privathandynummer ",
+        "Telefaxnummer ",
+        "Notfallnummer: ",
+    ] {
+        for number in ["010-1234-5678", "03-1234-5678", "030 1234567", "5550132"] {
+            becomes(&format!("{words}{number}"), &format!("{words}[PHONE]"));
+        }
+    }
+    stays("Immobiliennummer: 0171234567");
+    stays("Automobilnummer: 0171234567");
+    stays("緊急注文番号 0312345678");
+}
+
+#[test]
+fn a_compound_with_a_word_for_card_hides_a_number_of_json() {
+    for key in [
+        "카드번호",
+        "신용카드번호",
+        "クレジットカード番号",
+        "信用卡番號",
+        "Kreditkartennummer",
+        "kredittkortnummer",
+        "kontokortsnummer",
+    ] {
+        let call = |number: &str| Item::function_call("c", "f", &format!("{{\"{key}\":{number}}}"));
+        assert_eq!(
+            all().item(&call("4111111111111111")),
+            Some(call("\"[CARD]\"")),
+            "of {key:?}"
+        );
+    }
+    let other = Item::function_call("c", "f", r#"{"Vorgangsnummer":4111111111111111}"#);
+    assert_eq!(all().item(&other), None);
+}
+
+#[test]
+fn the_codes_of_currencies_that_are_words_count_in_capitals_only() {
+    for code in ["TRY", "PHP", "COP", "RON", "ILS"] {
+        stays(&format!("415-555-2671 {code}"));
+    }
+    stays("4155552671 eur");
+    becomes(
+        "call me on 415-555-2671 try after five",
+        "call me on [PHONE] try after five",
+    );
+    becomes("415-555-2671 Ron will answer", "[PHONE] Ron will answer");
+    becomes(
+        "appelez 0612345678 ils sont là",
+        "appelez [PHONE] ils sont là",
+    );
+}
+
+#[test]
+fn a_name_may_have_an_ampersand() {
+    becomes("smith&jones@example.com", "[EMAIL]");
+    becomes("/leave?a=1&ann@example.com", "/leave?a=1&[EMAIL]");
+    becomes("a=1&ann@example.com", "a=1&[EMAIL]");
+}
+
+#[test]
 fn a_number_that_counts_something_is_no_phone() {
     stays("7 of 4155552671");
     stays("1073741824 of 4294967296");
     stays("more than 4155552671");
+    stays("is greater  than 4155552671");
+    becomes(
+        "ask Ann rather than 4155552671",
+        "ask Ann rather than [PHONE]",
+    );
     becomes("<b>4155552671</b>", "<b>[PHONE]</b>");
     becomes("a friend of 4155552671", "a friend of [PHONE]");
 }
@@ -399,6 +487,54 @@ fn the_time_is_linear_in_the_length_of_the_text() {
             four_times <= 120 * bytes,
             "of {piece:?}: {four_times} for {bytes} bytes"
         );
+    }
+}
+
+/// Checks that the work is linear in the length of JSON with a long key around many times `value`.
+#[track_caller]
+fn a_long_key_takes_linear_time(value: &str) {
+    let steps_of = |key: &str, size: usize| {
+        let (key, values) = (key.repeat(size), value.repeat(size));
+        let json = format!("{{\"{key}\":[{values}0]}}");
+        let output = Item::function_call_output("c", &json);
+        let before = STEPS.get();
+        all().item(&output);
+        STEPS.get() - before
+    };
+    for key in ["key", "키", r"\u30ad", r"\\", r#"\""#, "phone "] {
+        let [once, twice, four_times] = [250, 500, 1000].map(|size| steps_of(key, size));
+        let is_linear = twice <= 2 * once + 5000 && four_times <= 4 * once + 20_000;
+        assert!(
+            once > 1000 && is_linear,
+            "of {key:?}: {once}, {twice}, {four_times}"
+        );
+    }
+}
+
+#[test]
+fn the_time_is_linear_with_a_long_key_of_many_numbers() {
+    a_long_key_takes_linear_time("4155552,");
+}
+
+#[test]
+fn the_time_is_linear_with_a_long_key_around_many_keys() {
+    a_long_key_takes_linear_time(r#"{"number":4155552},"#);
+}
+
+#[test]
+fn the_end_of_a_long_key_tells_what_a_number_is() {
+    for start in ["a ", "키", r"\\", r#"\""#, r"\u00e9", r"\n"] {
+        for shift in ["", "x", "xx", "xxx", "xxxx", "xxxxx"] {
+            let key = format!("{} phone{shift}", start.repeat(300));
+            let json = |value: &str| format!("{{\"{key}\":{value}}}");
+            let call = |value: &str| Item::function_call_output("c", &json(value));
+            let expected = Some(call("\"[PHONE]\""));
+            assert_eq!(
+                all().item(&call("4155552")),
+                expected,
+                "of {start:?}{shift}"
+            );
+        }
     }
 }
 
