@@ -17,17 +17,25 @@ export function emptyStart(): StartChoice {
   return { agent: "", context: {} };
 }
 
-export function StartForm({ choice, onChange }: { choice: StartChoice; onChange: (choice: StartChoice) => void }): VNode {
+interface Properties {
+  choice: StartChoice;
+  /** Gets a function of the choice: two changes may come before the page is drawn again. */
+  onChange: (change: (choice: StartChoice) => StartChoice) => void;
+}
+
+export function StartForm({ choice, onChange }: Properties): VNode {
   const t = useTexts();
   useStore(server, (value) => value.teams);
   useStore(server, (value) => value.team);
   const team = currentTeam();
   if (!team) return <div class="start" />;
   const setValue = (path: string, value: Json, standard: Json): void => {
-    const context = { ...choice.context };
-    if (value === standard) delete context[path];
-    else context[path] = value;
-    onChange({ ...choice, context });
+    onChange((current) => {
+      const context = { ...current.context };
+      if (value === standard) delete context[path];
+      else context[path] = value;
+      return { ...current, context };
+    });
   };
   return (
     <div class="start">
@@ -46,7 +54,7 @@ export function StartForm({ choice, onChange }: { choice: StartChoice; onChange:
                     name="agent"
                     value={agent.name}
                     checked={choice.agent === agent.name || (choice.agent === "" && agent.is_start)}
-                    onChange={() => onChange({ ...choice, agent: agent.is_start ? "" : agent.name })}
+                    onChange={() => onChange((current) => ({ ...current, agent: agent.is_start ? "" : agent.name }))}
                   />
                   <AgentName name={agent.name} />
                 </label>
