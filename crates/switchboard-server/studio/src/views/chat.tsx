@@ -1,7 +1,7 @@
 /** An open conversation: its head, its messages, what waits in it, and the field for the next message. */
 
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, errorText } from "../api/client";
 import type { JsonObject, MessageInput } from "../api/types";
 import { fullMoment, newConversationId } from "../logic/format";
@@ -33,7 +33,8 @@ export function ChatPane({ conversation, isNew, at, onTravel, onOpenRow }: Props
   const t = useTexts();
   useStore(conversation.changed);
   const [start, setStart] = useState<StartChoice>(emptyStart);
-  useEffect(() => setStart(emptyStart()), [conversation.id]);
+  // Before the form is shown: a choice that is made at once must not be taken back.
+  useLayoutEffect(() => setStart(emptyStart()), [conversation.id]);
   if (!isNew && conversation.missing && !conversation.live) {
     return (
       <div class="chat">
