@@ -8,8 +8,6 @@ use rustc_hash::{FxHashMap, FxHasher};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::run_store::conversation_of;
-
 /// The number of groups of runs whose readers are notified together.
 const GROUPS: usize = 64;
 
@@ -32,8 +30,6 @@ struct Inner {
 struct Runs {
     /// Wakes the execution of a run, to look for signals.
     wake: FxHashMap<String, Arc<Notify>>,
-    /// The runs of each conversation.
-    conversations: FxHashMap<String, Vec<String>>,
     is_draining: bool,
 }
 
@@ -42,8 +38,6 @@ pub(crate) struct ActiveRun {
     all: ActiveRuns,
     pub(crate) id: String,
     pub(crate) wake: Arc<Notify>,
-    /// The runs of its conversation that this process had already.
-    pub(crate) others: Vec<String>,
     /// Set if the process that had the run shows no life, whatever the clock says of its lease.
     pub(crate) is_abandoned: bool,
 }
@@ -64,6 +58,11 @@ impl ActiveRuns {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of runs that this process has.
+    pub(crate) fn number(&self) -> usize {
+        self.runs().wake.len()
+    }
+
     /// Returns `true` if this process has a run.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.runs().wake.contains_key(id)
@@ -77,15 +76,10 @@ impl ActiveRuns {
         }
         let wake: Arc<Notify> = Arc::default();
         runs.wake.insert(id.to_owned(), wake.clone());
-        let conversation = conversation_of(id).to_owned();
-        let conversation = runs.conversations.entry(conversation).or_default();
-        let others = conversation.clone();
-        conversation.push(id.to_owned());
         Some(ActiveRun {
             all: self.clone(),
             id: id.to_owned(),
             wake,
-            others,
             is_abandoned: false,
         })
     }
@@ -159,16 +153,7 @@ impl ActiveRun {
 
 impl Drop for ActiveRun {
     fn drop(&mut self) {
-        let mut runs = self.all.runs();
-        runs.wake.remove(&self.id);
-        let conversation = conversation_of(&self.id);
-        if let Some(ids) = runs.conversations.get_mut(conversation) {
-            ids.retain(|id| *id != self.id);
-            if ids.is_empty() {
-                runs.conversations.remove(conversation);
-            }
-        }
-        drop(runs);
+        self.all.runs().wake.remove(&self.id);
         self.all.notify(&self.id);
         self.all.notify_settled(&self.id);
         self.all.0.ended.notify_waiters();

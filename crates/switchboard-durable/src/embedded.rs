@@ -31,6 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub struct Embedded {
     runs: RunStore,
     lease: Duration,
+    at_once: usize,
 }
 
 impl Embedded {
@@ -39,6 +40,7 @@ impl Embedded {
         Self {
             runs: RunStore::new(store),
             lease: Duration::from_secs(15),
+            at_once: 1_000,
         }
     }
 
@@ -47,6 +49,15 @@ impl Embedded {
     #[must_use]
     pub fn lease(mut self, time: Duration) -> Self {
         self.lease = time;
+        self
+    }
+
+    /// Sets the number of runs with which a process takes up no more that others have left: after an outage there may be
+    /// very many. [`work`](crate::DurableRunner::work) takes up the next ones as others end. Runs that are started in this
+    /// process do not wait. The default is 1,000.
+    #[must_use]
+    pub fn at_once(mut self, runs: usize) -> Self {
+        self.at_once = runs.max(1);
         self
     }
 
@@ -171,11 +182,15 @@ impl Engine for EmbeddedEngine {
 
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
-            let mut due = self.0.settings.runs.due(now()).await?;
-            // The messages of a conversation in their order.
-            due.sort_by_key(|run| run.order);
+            let Inner {
+                settings, executor, ..
+            } = &*self.0;
+            let mut due = settings.runs.due(now()).await?;
+            // The messages of a conversation in their order, as later ones wait for earlier ones.
+            due.sort_by_key(|run| (!run.has_begun, run.order));
+            let room = settings.at_once.saturating_sub(executor.active().number());
             let taken = due.iter().filter(|run| self.take_up(&run.id));
-            Ok(taken.count() + self.take_up_abandoned().await?)
+            Ok(taken.take(room).count() + self.take_up_abandoned().await?)
         })
     }
 

@@ -75,6 +75,12 @@ pub trait StepLog: Send {
         until: Option<SystemTime>,
     ) -> BoxFuture<'a, Result<String, DurableError>>;
 
+    /// Returns `true` if the engine executes the runs of a conversation one after the other, as they were submitted. By default,
+    /// an execution waits for the runs that were stored before.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if an execution has to make all calls of the one before, also if the run has ended meanwhile. By
     /// default, it may end without them.
     fn is_compared(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Driving a run with its journal, from its start or from where it was.
 
-use std::sync::Arc;
+mod outcome;
+
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -8,35 +10,23 @@ use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
 use switchboard_core::journal::JournalHandle;
 use switchboard_core::run::RunStatus as Status;
-use switchboard_core::{
-    Error, ErrorKind, EventKind, FinalOutput, Run, RunResult, RunStream, Runner,
-};
+use switchboard_core::{Error, ErrorKind, EventKind, Run, RunResult, RunStream, Runner};
 use tokio::time::{Instant, sleep_until};
 
+use self::outcome::{After, Driven};
 use crate::active_runs::{ActiveRun, ActiveRuns};
-use crate::engine::StepLog;
+use crate::engine::{Engine, StepLog};
 use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execute, Execution};
-use crate::journal::{End, Pause, Recorded, RunJournal};
+use crate::journal::{End, Recorded, RunJournal};
+use crate::order::{KEPT, Waiting};
 use crate::record::{RunRecord, RunStatus};
-use crate::run_store::{RunStore, to_record};
+use crate::run_store::RunStore;
 use crate::teams::Teams;
 
 /// The time that events wait for others to be written with.
 const EVENT_PAUSE: Duration = Duration::from_millis(50);
-
-/// The pause before a run that found its conversation in use is tried again.
-const BUSY_PAUSE: Duration = Duration::from_millis(200);
-
-/// The longest pause before another look at the message before.
-const LONGEST_BUSY_PAUSE: Duration = Duration::from_secs(2);
-
-/// The time for which a run that pauses keeps its conversation beyond the pause.
-const KEPT: Duration = Duration::from_secs(30);
-
-/// The pauses after failures that may pass: the first, which doubles, and the longest.
-const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
 /// The time in which runs on an engine with a log show that they are executed.
 const LOGGED_LEASE: Duration = Duration::from_secs(30);
@@ -45,32 +35,8 @@ const LOGGED_LEASE: Duration = Duration::from_secs(30);
 pub(crate) struct TeamExecutor<C> {
     pub(crate) teams: Teams<C>,
     pub(crate) active: ActiveRuns,
-}
-
-/// The reason for a pause that an earlier execution has begun.
-const UNFINISHED: &str = "a tool has not finished";
-
-/// The outcome of driving a run.
-enum Driven<C> {
-    Done(FinalOutput),
-    Waiting(RunResult<C>),
-    Failed(Error),
-}
-
-/// The consequence of the end of a drive.
-enum After {
-    /// The run has this status.
-    Status(RunStatus),
-    /// The run pauses, after this number of failures.
-    Pause {
-        reason: Option<String>,
-        failures: u32,
-        time: Duration,
-    },
-    /// The run waits for a time.
-    Timer(Pause),
-    /// Nothing may be written any more.
-    Nothing,
+    /// The engine, which is made with this executor.
+    pub(crate) engine: OnceLock<Weak<dyn Engine>>,
 }
 
 impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
@@ -81,11 +47,12 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
         run: ActiveRun,
     ) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
-            self.wait_for_earlier(runs, &run).await?;
-            self.wait_for_conversation(runs, &run).await?;
+            let is_taken = self.take_conversation(runs, &run, false).await?;
             let (journal, start) = RunJournal::take(runs, &run, lease).await?;
             journal.set_max_failures(self.teams.max_failures);
-            let after = self.drive_stored(runs, &journal, &start, &run).await?;
+            let after = self
+                .drive_stored(runs, &journal, &start, &run, is_taken)
+                .await?;
             let record = journal.record();
             match after {
                 After::Status(status) => {
@@ -128,64 +95,24 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
 }
 
 impl<C: Send + Sync + 'static> TeamExecutor<C> {
-    /// Waits until the earlier messages of the conversation that this process has are answered, or wait for a person.
-    async fn wait_for_earlier(&self, runs: &RunStore, run: &ActiveRun) -> Result<(), DurableError> {
-        if run.others.is_empty() {
-            return Ok(());
-        }
-        let own = runs.record(&run.id).await?;
-        for other in &run.others {
-            self.wait_for(runs, other, &own).await?;
-        }
-        Ok(())
-    }
-
-    /// Waits until no other run has the conversation, and takes it for this one. Nothing is written to the journal before.
-    async fn wait_for_conversation(
+    /// Waits until it is the turn of a run, and takes its conversation. Returns `false` if the run does not need it.
+    async fn take_conversation(
         &self,
         runs: &RunStore,
         run: &ActiveRun,
-    ) -> Result<(), DurableError> {
-        let mut pause = BUSY_PAUSE;
-        loop {
-            let (head, stored) = runs.head(&run.id).await?;
-            let team = self.teams.of_version(stored.version.as_deref());
-            let is_kept = team.is_ok_and(|team| has_conversation(team));
-            let record = to_record(&run.id, &head, stored.clone());
-            if record.is_settled() || !is_kept || runs.take_conversation(&stored, KEPT).await? {
-                return Ok(());
-            }
-            if self.active.is_draining() {
-                return Err(not_begun(&run.id));
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_BUSY_PAUSE);
-        }
-    }
-
-    /// Waits until a run is settled, if it began before another one.
-    async fn wait_for(
-        &self,
-        runs: &RunStore,
-        id: &str,
-        before: &RunRecord,
-    ) -> Result<(), DurableError> {
-        let mut pause = BUSY_PAUSE;
-        loop {
-            let changed = self.active.changed(id);
-            let record = match runs.record(id).await {
-                Err(error) if error.kind() == DurableErrorKind::NotFound => return Ok(()),
-                found => found?,
-            };
-            if record.is_settled() || (record.order, id) >= (before.order, &before.id) {
-                return Ok(());
-            }
-            if self.active.is_draining() {
-                return Err(not_begun(&before.id));
-            }
-            let _ = tokio::time::timeout(pause, changed).await;
-            pause = (pause * 2).min(LONGEST_BUSY_PAUSE);
-        }
+        is_ordered: bool,
+    ) -> Result<bool, DurableError> {
+        let waiting = Waiting {
+            runs,
+            run,
+            engine: self.engine.get().and_then(Weak::upgrade),
+            is_ordered,
+        };
+        let has_conversation = |record: &RunRecord| {
+            let team = self.teams.of_version(record.version.as_deref());
+            team.is_ok_and(|team| has_conversation(team))
+        };
+        waiting.take_conversation(has_conversation).await
     }
 
     /// Drives a run whose steps lie in the store until it ends, waits or pauses.
@@ -195,6 +122,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         journal: &RunJournal,
         start: &RawValue,
         active: &ActiveRun,
+        mut is_taken: bool,
     ) -> Result<After, DurableError> {
         if journal.end().is_some() {
             return Ok(self.after(journal, None));
@@ -209,6 +137,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         };
         let mut waits = 0;
         loop {
+            let runner = begin_with(&runner, std::mem::take(&mut is_taken));
             let waiting = match self.drive(&runner, journal, run, active).await {
                 Driven::Waiting(result) if journal.end().is_none() => result,
                 driven => return Ok(self.after(journal, Some(driven))),
@@ -243,8 +172,8 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         active: ActiveRun,
         log: &mut dyn StepLog,
     ) -> Result<Execution, DurableError> {
-        self.wait_for_earlier(runs, &active).await?;
-        self.wait_for_conversation(runs, &active).await?;
+        let is_ordered = log.is_ordered();
+        let mut is_taken = self.take_conversation(runs, &active, is_ordered).await?;
         let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
         let (journal, start) = match taken {
             // Its last step was to store how it has ended.
@@ -253,7 +182,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     let ended = RunJournal::reopen_logged(runs, &active, LOGGED_LEASE);
                     let (journal, start) = ended.await?;
                     while let After::Timer(pause) = self
-                        .drive_with_log(runs, &journal, &start, &active, log)
+                        .drive_with_log(runs, &journal, &start, &active, log, false)
                         .await?
                     {
                         journal.pause_in_log(log, &pause).await?;
@@ -266,7 +195,14 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         journal.set_max_failures(self.teams.max_failures);
         loop {
             let after = self
-                .drive_with_log(runs, &journal, &start, &active, log)
+                .drive_with_log(
+                    runs,
+                    &journal,
+                    &start,
+                    &active,
+                    log,
+                    std::mem::take(&mut is_taken),
+                )
                 .await?;
             match after {
                 After::Status(status) => {
@@ -310,6 +246,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         start: &RawValue,
         active: &ActiveRun,
         log: &mut dyn StepLog,
+        mut is_taken: bool,
     ) -> Result<After, DurableError> {
         let mut run = match self.begin(journal, start) {
             Ok(run) => run,
@@ -321,6 +258,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         };
         let mut waits = 0;
         loop {
+            let runner = begin_with(&runner, std::mem::take(&mut is_taken));
             let drive = async {
                 let driven = self.drive(&runner, journal, run, active).await;
                 let left = match &driven {
@@ -473,95 +411,6 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             }
         }
     }
-
-    /// The consequence of the end of a drive; `None` if the run was not driven.
-    fn after(&self, journal: &RunJournal, driven: Option<Driven<C>>) -> After {
-        let id = journal.id();
-        if let Some(until) = journal.pauses_until() {
-            let reason = UNFINISHED.to_owned();
-            return After::Timer(Pause { until, reason });
-        }
-        match (journal.end(), driven) {
-            (Some(End::Taken), _) => {
-                tracing::warn!(run = id, "another process has taken the run");
-                After::Nothing
-            }
-            (Some(End::Broken(reason)), _) => {
-                tracing::warn!(
-                    run = id,
-                    reason,
-                    "the journal of a run cannot be used; the run is taken up again later"
-                );
-                After::Nothing
-            }
-            (Some(End::Over), _) => After::Nothing,
-            (Some(End::Cancelled), _) => After::Status(RunStatus::Cancelled),
-            (Some(End::Diverged(reason)), _) => {
-                tracing::warn!(
-                    run = id,
-                    reason,
-                    "a run cannot go on with the code of today"
-                );
-                After::Status(RunStatus::Stopped { reason })
-            }
-            (Some(End::Draining), _) => After::Pause {
-                reason: Some("its process shut down".to_owned()),
-                failures: journal.failures(),
-                time: Duration::ZERO,
-            },
-            (None, Some(Driven::Done(output))) => {
-                let output = output.to_value();
-                After::Status(RunStatus::Done { output })
-            }
-            (None, Some(Driven::Failed(error))) => self.after_failure(journal, &error),
-            (None, Some(Driven::Waiting(_)) | None) => After::Nothing,
-        }
-    }
-
-    fn after_failure(&self, journal: &RunJournal, error: &Error) -> After {
-        if let Some(until) = error.retry_at() {
-            let reason = error.to_string();
-            return After::Timer(Pause { until, reason });
-        }
-        if error.is_transient() {
-            let is_busy = error.cause().is_some_and(is_leased);
-            let failures = journal.failures() + u32::from(!is_busy);
-            if failures <= self.teams.max_failures {
-                let (first, longest) = RETRY_PAUSES;
-                let doubled = first.saturating_mul(1 << failures.saturating_sub(1).min(16));
-                let time = if is_busy {
-                    BUSY_PAUSE
-                } else {
-                    doubled.min(longest)
-                };
-                let reason = Some(error.to_string());
-                return After::Pause {
-                    reason,
-                    failures,
-                    time,
-                };
-            }
-        }
-        let ahead = journal.steps_ahead();
-        if let Some(first) = ahead.first()
-            && !journal.is_live()
-            && !error.is_guardrail()
-        {
-            let reason = format!(
-                "the code of today fails where the run took step \"{first}\" before it was interrupted; a tool, \
-                 an agent, a handoff or a filter has changed. Go on with the code from then, or cancel the run. \
-                 The failure: {error}"
-            );
-            tracing::warn!(
-                run = journal.id(),
-                reason,
-                "a run cannot go on with the code of today"
-            );
-            return After::Status(RunStatus::Stopped { reason });
-        }
-        let (kind, message) = (error.kind(), error.to_string());
-        After::Status(RunStatus::Failed { kind, message })
-    }
 }
 
 /// The runner, with the conversation of the run. A session of the application, and a conversation that the provider
@@ -585,15 +434,20 @@ fn with_conversation<C: Send + Sync + 'static>(
     }
 }
 
+/// The runner of a drive, for which the conversation was taken or is still to be taken.
+fn begin_with<C>(runner: &Runner<C, Arc<C>>, is_taken: bool) -> Runner<C, Arc<C>> {
+    let runner = runner.clone();
+    if is_taken {
+        runner.conversation_is_taken()
+    } else {
+        runner
+    }
+}
+
 /// Returns `true` if the runs of a team are those of a conversation in the store of the engine.
 fn has_conversation<C, S>(team: &Runner<C, S>) -> bool {
     let config = team.config();
     config.session.is_none() && config.server_history.is_none()
-}
-
-fn not_begun(id: &str) -> DurableError {
-    let message = format!("the run \"{id}\" has not begun; this process shuts down");
-    DurableError::new(DurableErrorKind::Closed, message)
 }
 
 fn read_start(start: &RawValue) -> Result<Run, Error> {
@@ -621,10 +475,4 @@ fn apply(run: &mut Run, signals: Vec<Signal>) {
 /// Returns `true` if something that the run waited for is decided.
 fn is_decided(run: &Run) -> bool {
     !matches!(run.step(), switchboard_core::Step::AwaitDecision)
-}
-
-fn is_leased(cause: &switchboard_core::callback::DynError) -> bool {
-    use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
-    let error = cause.downcast_ref::<ConversationError>();
-    error.is_some_and(|error| error.kind() == ConversationErrorKind::Leased)
 }

@@ -5,13 +5,14 @@ mod log;
 mod recorded;
 mod state;
 mod steps;
+mod writing;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde_json::value::RawValue;
 use switchboard_core::StreamEvent;
-use switchboard_core::conversation::{Commit, Committed, Entry, Expected, Revision, now};
+use switchboard_core::conversation::{Commit, Committed, Expected, now};
 use switchboard_core::journal::StepKey;
 use tokio::sync::Notify;
 
@@ -26,9 +27,6 @@ use crate::run_store::{RunStore, details, stored};
 
 /// The number of times that an entry is added beside signals of others.
 const ATTEMPTS: usize = 64;
-
-/// The first pause before a write that failed is tried again.
-const WRITE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The journal of a run that this process has. Clones share it.
 #[derive(Clone)]
@@ -76,22 +74,6 @@ impl End {
             Self::Over => "it has ended".to_owned(),
         }
     }
-}
-
-/// The state in which a run is let go.
-struct Release {
-    status: RunStatus,
-    failures: u32,
-    due: Option<SystemTime>,
-    wake: Option<String>,
-}
-
-/// The condition under which a state is stored.
-#[derive(Clone, Copy)]
-enum Waits {
-    Never,
-    /// Not if a signal has come meanwhile.
-    UnlessSignalled,
 }
 
 impl RunJournal {
@@ -404,206 +386,6 @@ impl RunJournal {
             state.push(entry);
         }
         Ok(())
-    }
-
-    /// Writes everything that waits. Writers that come while another one writes share the next write.
-    pub(crate) async fn flush(&self) -> Result<(), DurableError> {
-        let queued = self.state().queued;
-        self.in_task(move |this| async move {
-            let _writing = this.0.writing.lock().await;
-            if this.state().written >= queued {
-                return this.check();
-            }
-            this.write(None, Waits::Never).await.map(drop)
-        })
-        .await
-    }
-
-    /// Begins to extend the lease, which also notices signals and other owners. If that fails, the run cannot go on here.
-    pub(crate) fn extend_soon(&self) {
-        let this = self.clone();
-        drop(tokio::spawn(async move { this.extend_now().await }));
-    }
-
-    async fn extend_now(&self) -> Result<(), DurableError> {
-        let _writing = self.0.writing.lock().await;
-        // A lease that is given back stays so.
-        if self.state().is_released {
-            return Ok(());
-        }
-        self.write(None, Waits::Never).await.map(drop)
-    }
-
-    /// Lets the run go, with this status. Returns `false` if it is to wait and a signal has come meanwhile.
-    pub(crate) async fn release(
-        &self,
-        status: RunStatus,
-        failures: u32,
-        pause: Option<Duration>,
-    ) -> Result<bool, DurableError> {
-        let last_event = self.state().last_event.take();
-        if let (RunStatus::Failed { .. } | RunStatus::Cancelled, Some(event)) =
-            (&status, last_event)
-        {
-            let entry = stored(&self.0.id, &JournalEntry::Event(event))?;
-            self.state().push(entry);
-        }
-        let release = Release {
-            status,
-            failures,
-            due: pause.map(|pause| now() + pause),
-            wake: None,
-        };
-        self.store_state(release).await
-    }
-
-    async fn store_state(&self, release: Release) -> Result<bool, DurableError> {
-        let waits = match release.status {
-            RunStatus::Waiting { .. } => Waits::UnlessSignalled,
-            _ => Waits::Never,
-        };
-        self.in_task(move |this| async move {
-            let _writing = this.0.writing.lock().await;
-            this.write(Some(release), waits).await
-        })
-        .await
-    }
-
-    /// Does something in a task of its own, which ends also if nobody waits for it any more: entries that were taken from
-    /// the queue are written.
-    async fn in_task<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, DurableError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, DurableError>> + Send + 'static,
-    {
-        match tokio::spawn(work(self.clone())).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                let message = format!("the journal of run \"{}\" failed: {error}", self.0.id);
-                Err(DurableError::new(DurableErrorKind::Store, message))
-            }
-        }
-    }
-
-    fn check(&self) -> Result<(), DurableError> {
-        match &self.state().end {
-            Some(end @ (End::Taken | End::Broken(_))) => Err(ended(&self.0.id, end)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Commits the queue, and the new state if there is one. The caller holds `writing`.
-    async fn write(&self, release: Option<Release>, waits: Waits) -> Result<bool, DurableError> {
-        self.check()?;
-        let Inner {
-            runs, id, owner, ..
-        } = &*self.0;
-        let (entries, queued, mut revision, number) = {
-            let mut state = self.state();
-            state.commits += 1;
-            let entries = std::mem::take(&mut state.queue);
-            (entries, state.queued, state.revision, state.commits)
-        };
-        let stamped = entries
-            .into_iter()
-            .map(|entry| entry.made_in(owner.clone(), 0, number));
-        let entries: Vec<Entry> = stamped.collect();
-        let record = release.as_ref().map(|release| StoredRecord {
-            status: release.status.clone(),
-            failures: release.failures,
-            wake: release.wake.clone(),
-            version: self.version(),
-            ..self.record()
-        });
-        let begun = Instant::now();
-        let mut pause = WRITE_PAUSE;
-        for _ in 0..ATTEMPTS {
-            let mut commit = Commit::new(Expected::At(revision), entries.clone());
-            (commit.run, commit.number) = (owner.clone(), number);
-            match (&release, &record) {
-                (Some(release), Some(record)) => {
-                    commit.details = Some(details(id, record)?);
-                    commit.expires = Some(release.due);
-                }
-                _ => commit.expires = Some(Some(now() + self.0.lease)),
-            }
-            // A commit that was made, and whose answer was lost, is found by its number.
-            let written = match runs.commit(id, commit).await {
-                Ok(Committed::At(revision)) => Ok(Some(revision)),
-                Ok(_) => self.catch_up(revision).await.map(|caught_up| {
-                    revision = caught_up;
-                    None
-                }),
-                Err(error) => Err(error),
-            };
-            match written {
-                Err(error) if matches!(self.end(), Some(End::Taken)) => return Err(error),
-                Err(error) if begun.elapsed() < self.0.lease / 2 => {
-                    tracing::warn!(run = id, %error, "the journal cannot be written; it is tried again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(self.0.lease / 8);
-                    continue;
-                }
-                // Entries are lost, so that no later ones may be written.
-                Err(error) => {
-                    self.set_end(End::Broken(error.to_string()));
-                    return Err(error);
-                }
-                Ok(Some(revision)) => {
-                    let mut state = self.state();
-                    state.revision = revision;
-                    state.written = queued;
-                    let is_released = record.is_some();
-                    if let Some(record) = record {
-                        state.is_released = !matches!(record.status, RunStatus::Running {});
-                        state.record = record;
-                    }
-                    drop(state);
-                    self.0.readers.notify(id);
-                    if is_released {
-                        self.0.readers.notify_settled(id);
-                    }
-                    return Ok(true);
-                }
-                Ok(None) => {}
-            }
-            if let Waits::UnlessSignalled = waits {
-                let mut state = self.state();
-                let mut queue = entries;
-                queue.append(&mut state.queue);
-                state.queue = queue;
-                return Ok(false);
-            }
-        }
-        let message = format!("too many signals were sent to the run \"{id}\" at once");
-        self.set_end(End::Broken(message.clone()));
-        Err(DurableError::new(DurableErrorKind::Store, message))
-    }
-
-    /// Reads what others have added since a revision. Returns the new one, unless another process has the run.
-    async fn catch_up(&self, seen: Revision) -> Result<Revision, DurableError> {
-        let Inner {
-            runs, id, owner, ..
-        } = &*self.0;
-        let (head, record) = runs.head(id).await?;
-        let is_mine = record.owner.as_deref() == Some(&**owner);
-        if !is_mine || head.revision.epoch != seen.epoch {
-            self.state().end = Some(End::Taken);
-            self.0.changed.notify_waiters();
-            return Err(ended(id, &End::Taken));
-        }
-        let entries = runs.read(id, seen.next, head.revision.next).await?;
-        {
-            let mut state = self.state();
-            for (position, entry) in entries {
-                if let JournalEntry::Signal(signal) = entry {
-                    state.take_signal(position, signal);
-                }
-            }
-            state.revision = head.revision;
-        }
-        self.0.changed.notify_waiters();
-        Ok(head.revision)
     }
 }
 

@@ -49,6 +49,7 @@ mod events;
 mod execution;
 mod executor;
 mod journal;
+mod order;
 mod record;
 #[cfg(feature = "restate")]
 mod restate;

@@ -38,6 +38,10 @@ pub struct RunRecord {
     pub log: u32,
     /// The time of its start, by which the runs of a conversation are ordered.
     pub(crate) order: u64,
+    /// Set once a process has taken it for the first time.
+    pub(crate) has_begun: bool,
+    /// The owner of the conversation's lease while the run has it.
+    pub(crate) lease_owner: String,
 }
 
 impl RunRecord {
@@ -75,6 +79,12 @@ impl RunRecord {
     pub fn is_executed(&self) -> bool {
         let is_leased = self.due.is_some_and(|due| due > now());
         matches!(self.status, RunStatus::Running {}) && is_leased
+    }
+
+    /// Returns `true` if another run of the same conversation goes on first. One that has begun waits for none: what it has
+    /// committed to the conversation stands there already.
+    pub(crate) fn comes_after(&self, other: &Self) -> bool {
+        !self.has_begun && (other.has_begun || (other.order, &other.id) < (self.order, &self.id))
     }
 
     /// Returns `true` if nothing happens before somebody does something: the run has ended, waits for a person, or

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
-    ListQuery, Listed, now,
+    ListQuery, Listed, folder_of, now,
 };
 
 use crate::active_runs::ActiveRuns;
@@ -16,6 +16,9 @@ use crate::record::{RunRecord, RunStatus, StoredRecord};
 
 /// The number of entries that are read at once.
 const PAGE: u64 = 512;
+
+/// Longer than any pause of a run.
+const AGES: Duration = Duration::from_secs(1_000 * 365 * 24 * 3_600);
 
 /// The runs in a store of conversations. Each has a record that only grows, with its start, its events and the
 /// messages to it; the embedded engine keeps the steps there too. Clones share it.
@@ -72,6 +75,14 @@ impl RunStore {
         self.listed(query).await
     }
 
+    /// The runs of a run's conversation that are to go on, or have just become settled.
+    pub(crate) async fn unsettled_beside(&self, id: &str) -> Result<Vec<RunRecord>, DurableError> {
+        let mut query = ListQuery::default();
+        query.folder = Some(folder_of(&journal_name(id)).into());
+        query.expired_before = Some(now() + AGES);
+        self.listed(query).await
+    }
+
     /// The runs that were last changed after a time.
     pub(crate) async fn changed_after(
         &self,
@@ -102,11 +113,15 @@ impl RunStore {
         query.listed = Listed::Journals;
         let heads = ConversationStore::list(&self.0, &query).await;
         let heads = heads.map_err(|error| DurableError::store("", error))?;
-        let records = heads.iter().map(|head| {
+        let records = heads.iter().filter_map(|head| {
             let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
-            Ok(to_record(id, head, parse(id, head)?))
+            // One that cannot be read must not hide the others.
+            let stored = parse(id, head)
+                .inspect_err(|error| tracing::warn!(%error, "a run is left out of a list"))
+                .ok()?;
+            Some(to_record(id, head, stored))
         });
-        records.collect()
+        Ok(records.collect())
     }
 
     /// Stores a run, unless there is one with this conversation and key. Returns the state of the one that there is.
@@ -145,18 +160,18 @@ impl RunStore {
     /// Takes the conversation of a run for it. Returns `false` if another run has it.
     pub(crate) async fn take_conversation(
         &self,
-        record: &StoredRecord,
+        run: &RunRecord,
         time: Duration,
     ) -> Result<bool, DurableError> {
-        let conversation = &self.0;
-        let taken = conversation.lease(&record.conversation, &record.lease_owner, time);
+        let taken = self.0.lease(&run.conversation, &run.lease_owner, time);
         taken.await.map_err(|error| DurableError::store("", error))
     }
 
     /// Keeps the conversation of a run for it, while it has paused. Without it, the next message would be answered in between.
     pub(crate) async fn keep_conversation(&self, record: &StoredRecord, time: Duration) {
-        let conversation = &self.0;
-        let kept = conversation.lease(&record.conversation, &record.lease_owner, time);
+        let kept = self
+            .0
+            .lease(&record.conversation, &record.lease_owner, time);
         if let Err(error) = kept.await {
             tracing::warn!(%error, "the conversation of a run that pauses is not kept for it");
         }
@@ -299,16 +314,11 @@ fn not_ended(record: &RunRecord) -> Result<(), DurableError> {
     Err(DurableError::new(DurableErrorKind::NotWaiting, message))
 }
 
-/// The identifier of a run: its conversation, in which slashes are escaped, and its key.
+/// The identifier of a run: its conversation and its key, in which slashes are escaped. So the journals of a conversation
+/// are a folder of their store.
 pub(crate) fn run_id(conversation: &str, key: &str) -> String {
-    let conversation = conversation.replace('%', "%25").replace('/', "%2F");
-    format!("{conversation}/{key}")
-}
-
-/// The conversation in the identifier of a run, as it is escaped there.
-pub(crate) fn conversation_of(id: &str) -> &str {
-    id.split_once('/')
-        .map_or(id, |(conversation, _)| conversation)
+    let escaped = |name: &str| name.replace('%', "%25").replace('/', "%2F");
+    format!("{}/{}", escaped(conversation), escaped(key))
 }
 
 fn journal_name(id: &str) -> Arc<str> {
@@ -362,5 +372,7 @@ fn bare_record(id: &str, stored: StoredRecord) -> RunRecord {
         wake: stored.wake,
         log: stored.log,
         order: stored.order,
+        has_begun: stored.owner.is_some(),
+        lease_owner: stored.lease_owner,
     }
 }

@@ -1,7 +1,7 @@
 //! Starting, attaching to and recovering durable runs.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -39,8 +39,10 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
         let team = Arc::new(TeamExecutor {
             teams: teams.into_teams(),
             active: active.clone(),
+            engine: OnceLock::new(),
         });
         let engine = engine.into_engine(Executor::new(team.clone(), active));
+        let _ = team.engine.set(Arc::downgrade(&engine));
         Self { team, engine }
     }
 

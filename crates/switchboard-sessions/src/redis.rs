@@ -284,15 +284,7 @@ impl Inner {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, StoreError> {
         let ids = match query.expired_before {
-            Some(time) => {
-                let [_, _, _, expires, _] = self.keys("");
-                let mut pipeline = redis::pipe();
-                let command = pipeline.cmd("ZRANGEBYSCORE").arg(expires);
-                command.arg("-inf").arg(to_millis(time));
-                let (mut ids,): (Vec<String>,) = self.query(&pipeline).await?;
-                ids.retain(|id| query.listed.includes(id));
-                ids
-            }
+            Some(time) => self.expired(query, time).await?,
             None => self.last_changed(query).await?,
         };
         let mut heads = self.heads(&ids).await?;
@@ -304,6 +296,31 @@ impl Inner {
         heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
         heads.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(heads)
+    }
+
+    /// The names of the records that have expired by a time.
+    async fn expired(
+        &self,
+        query: &ListQuery,
+        time: SystemTime,
+    ) -> Result<Vec<String>, StoreError> {
+        let [_, _, _, expires, _] = self.keys("");
+        let mut ids: Vec<String> = match &query.folder {
+            Some(folder) => {
+                let mut script = self.scripts.expired_in_folder.prepare_invoke();
+                script.key(expires).key(self.key("folder", folder));
+                self.invoke(script.arg(to_millis(time))).await?
+            }
+            None => {
+                let mut pipeline = redis::pipe();
+                let command = pipeline.cmd("ZRANGEBYSCORE").arg(expires);
+                command.arg("-inf").arg(to_millis(time));
+                let (ids,) = self.query(&pipeline).await?;
+                ids
+            }
+        };
+        ids.retain(|id| query.listed.includes(id));
+        Ok(ids)
     }
 
     /// The names of the records that a list begins with, page by page: conversations and journals have one index.

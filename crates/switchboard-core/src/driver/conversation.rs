@@ -358,9 +358,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
             conversation: conversation.clone(),
             // A run with a journal takes its own lease again after a crash.
             owner: self.id_in_conversation().as_ref().to_owned(),
-            extended: AtomicI64::default(),
+            extended: AtomicI64::new(if exclusive.is_taken {
+                to_millis(now())
+            } else {
+                0
+            }),
             timer: Mutex::default(),
         }));
+        if exclusive.is_taken {
+            self.lease = Some(Box::new(lease));
+            return Ok(());
+        }
         let (mut pause, longest) = LEASE_PAUSES;
         let mut waited = Duration::ZERO;
         while !lease.extend().await.map_err(load_error)? {

@@ -68,11 +68,16 @@ pub enum InnerEvents {
 pub struct Exclusive {
     /// The longest time to wait.
     pub wait: Duration,
+    /// Set if the lease was taken for the run already, a moment ago.
+    pub(crate) is_taken: bool,
 }
 
 impl Exclusive {
     /// Waits at most this long.
     pub fn new(wait: Duration) -> Self {
-        Self { wait }
+        Self {
+            wait,
+            is_taken: false,
+        }
     }
 }

@@ -166,6 +166,17 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.exclusive = Some(Exclusive::new(wait)))
     }
 
+    /// Tells that the lease of the conversation was taken for the next run a moment ago, by the owner
+    /// [`lease_owner`](crate::journal::lease_owner).
+    #[doc(hidden)]
+    pub fn conversation_is_taken(self) -> Self {
+        self.with(|config| {
+            let mut exclusive = Exclusive::new(Duration::ZERO);
+            exclusive.is_taken = true;
+            config.exclusive = Some(exclusive);
+        })
+    }
+
     /// Shortens what models are shown of a long conversation: before a message, the older part of it is
     /// replaced by a summary that a model writes. The conversation's record keeps the originals.
     ///

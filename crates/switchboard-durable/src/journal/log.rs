@@ -12,7 +12,8 @@ use switchboard_core::approval::Interruption;
 use switchboard_core::journal::StepKey;
 
 use super::state::{State, StepsIn};
-use super::{End, Release, RunJournal, ended};
+use super::writing::Release;
+use super::{End, RunJournal, ended};
 use crate::engine::{BeginWait, EMPTY_BATCH, NewBatch, StepLog};
 use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};

@@ -1,7 +1,7 @@
 //! The contents of a journal, as far as they are read.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) version: Option<String>,
     /// Set while no process has the run.
     pub(super) is_released: bool,
+    /// The time at which the lease was extended last.
+    pub(super) extended: Instant,
     pub(super) end: Option<End>,
     /// The event that tells of the end of the last drive.
     pub(super) last_event: Option<Box<RawValue>>,
@@ -102,6 +104,7 @@ impl State {
             pauses_until: None,
             is_woken: false,
             is_released: false,
+            extended: Instant::now(),
             end: None,
             last_event: None,
             max_failures: u32::MAX,

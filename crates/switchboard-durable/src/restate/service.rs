@@ -164,6 +164,10 @@ impl StepLog for InvocationLog<'_, '_> {
         })
     }
 
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
     fn is_compared(&self) -> bool {
         true
     }

@@ -60,7 +60,7 @@ pub(crate) fn read_effects(folder: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn kill_this_process() {
+pub(crate) fn kill_this_process() {
     let id = std::process::id().to_string();
     let _ = Command::new("kill").args(["-9", &id]).status();
     // The signal may take a moment.

@@ -53,6 +53,13 @@ impl FaultStore {
         self.0.writes.load(Ordering::SeqCst)
     }
 
+    /// Waits until the process is gone.
+    pub(crate) async fn gone(&self) {
+        while !self.is_gone() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.0.is_gone.load(Ordering::SeqCst)
     }

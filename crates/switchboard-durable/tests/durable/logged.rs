@@ -1,250 +1,23 @@
 //! Runs on an engine with a log of its own, which compares the calls of an execution with those of the one before.
 
-use std::collections::HashMap;
-use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod engine;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::approval::Decision;
-use switchboard_core::callback::{BoxError, BoxFuture};
-use switchboard_core::conversation::{Conversations, now};
+use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::Conversations;
 use switchboard_core::journal::Later;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::tool::ToolContext;
 use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Runner, Tool, tool};
-use switchboard_durable::{
-    BeginWait, DurableError, DurableRun, DurableRunner, Engine, Execution, Executor, IntoEngine,
-    NewBatch, RunRecord, RunStatus, RunStore, StepLog, is_empty_batch,
-};
-use tokio::sync::{Notify, watch};
+use switchboard_durable::{DurableRun, DurableRunner, RunStatus};
+use tokio::sync::Notify;
 
+use self::engine::{Call, Logged};
 use crate::fault_store::Moment;
 use crate::world::{Note, check_effects, decide_until_ended, outcome, runner, undisturbed};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
-    Next,
-    Wait,
-}
-
-/// The log of a run, which outlives executions.
-#[derive(Default)]
-struct Log {
-    batches: Mutex<Vec<(Call, String)>>,
-    /// The number of times that the run was woken.
-    wakes: watch::Sender<usize>,
-    /// The number of these that a recorded wait has looked for messages after.
-    noticed: AtomicUsize,
-}
-
-/// The settings of the engine, with the logs of all runs.
-#[derive(Clone)]
-struct Logged {
-    runs: RunStore,
-    logs: Arc<Mutex<HashMap<String, Arc<Log>>>>,
-    /// The batch at which the process is gone, counted from 1.
-    crash: Option<(usize, Moment)>,
-    crashed: Arc<Notify>,
-    /// The number of recorded batches that each execution has left unread.
-    unread: Arc<Mutex<Vec<usize>>>,
-}
-
-struct LoggedEngine {
-    settings: Logged,
-    executor: Executor,
-}
-
-impl Logged {
-    fn new(store: &Conversations, crash: Option<(usize, Moment)>) -> Self {
-        Self {
-            runs: RunStore::new(store.clone()),
-            logs: Arc::default(),
-            crash,
-            crashed: Arc::default(),
-            unread: Arc::default(),
-        }
-    }
-
-    /// The same engine, in a process that goes on.
-    fn after_crash(&self) -> Self {
-        Self {
-            crash: None,
-            ..self.clone()
-        }
-    }
-
-    /// Waits until this number of executions have ended. Returns the number of batches that each has left unread.
-    async fn ended(&self, executions: usize) -> Vec<usize> {
-        loop {
-            let unread = self.unread.lock().unwrap().clone();
-            if unread.len() >= executions {
-                return unread;
-            }
-            tokio::task::yield_now().await;
-        }
-    }
-
-    fn log(&self, id: &str) -> Arc<Log> {
-        let mut logs = self.logs.lock().unwrap();
-        logs.entry(id.to_owned()).or_default().clone()
-    }
-}
-
-impl IntoEngine for Logged {
-    fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
-        Arc::new(LoggedEngine {
-            settings: self,
-            executor,
-        })
-    }
-}
-
-impl Engine for LoggedEngine {
-    fn runs(&self) -> &RunStore {
-        &self.settings.runs
-    }
-
-    fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
-        let (settings, executor, run) = (self.settings.clone(), self.executor.clone(), run.clone());
-        drop(tokio::spawn(async move {
-            let mut log = LogOfExecution {
-                log: settings.log(&run.log_name()),
-                settings: settings.clone(),
-                at: 0,
-            };
-            let executed = executor
-                .execute(&settings.runs, &run.id, &run.log_name(), &mut log)
-                .await;
-            let executed = executed.unwrap();
-            let has_stopped = matches!(executed, Execution::Stopped { .. });
-            assert!(has_stopped || executed == Execution::Ended, "{executed:?}");
-            let batches = log.log.batches.lock().unwrap().len();
-            settings.unread.lock().unwrap().push(batches - log.at);
-        }));
-        Box::pin(async { Ok(()) })
-    }
-
-    fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
-        Box::pin(async {
-            if let RunStatus::Stopped { .. } = run.status {
-                return self
-                    .submit(&self.settings.runs.record(&run.id).await?)
-                    .await;
-            }
-            self.executor.wake(&run.id);
-            let log = self.settings.log(&run.log_name());
-            log.wakes.send_modify(|wakes| *wakes += 1);
-            Ok(())
-        })
-    }
-
-    fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
-        Box::pin(async { Ok(0) })
-    }
-
-    fn work(&self) -> BoxFuture<'_, ()> {
-        Box::pin(pending())
-    }
-
-    fn drain(&self, _time: Duration) -> BoxFuture<'_, bool> {
-        Box::pin(async { true })
-    }
-}
-
-/// The log, as one execution has it.
-struct LogOfExecution {
-    settings: Logged,
-    log: Arc<Log>,
-    at: usize,
-}
-
-impl LogOfExecution {
-    /// The next batch, if it is recorded.
-    fn recorded(&mut self, call: Call) -> Option<String> {
-        let batches = self.log.batches.lock().unwrap();
-        let (recorded_call, batch) = batches.get(self.at)?;
-        assert_eq!(call, *recorded_call, "the calls are those of before");
-        self.at += 1;
-        Some(batch.clone())
-    }
-
-    async fn record(&mut self, call: Call, batch: String) -> String {
-        // An engine takes its time, in which the run goes on.
-        for _ in 0..8 {
-            tokio::task::yield_now().await;
-        }
-        self.at += 1;
-        let crash = self.settings.crash.filter(|(at, _)| *at == self.at);
-        if let Some((_, Moment::BeforeWrite)) = crash {
-            self.settings.crashed.notify_one();
-            pending::<()>().await;
-        }
-        let recorded = (call, batch.clone());
-        self.log.batches.lock().unwrap().push(recorded);
-        if crash.is_some() {
-            self.settings.crashed.notify_one();
-            pending::<()>().await;
-        }
-        batch
-    }
-}
-
-impl StepLog for LogOfExecution {
-    fn next<'a>(&'a mut self, batch: NewBatch) -> BoxFuture<'a, Result<String, DurableError>> {
-        Box::pin(async move {
-            match self.recorded(Call::Next) {
-                Some(batch) => Ok(batch),
-                None => {
-                    let batch = batch().await?;
-                    Ok(self.record(Call::Next, batch).await)
-                }
-            }
-        })
-    }
-
-    fn wait<'a>(
-        &'a mut self,
-        begin: BeginWait,
-        until: Option<SystemTime>,
-    ) -> BoxFuture<'a, Result<String, DurableError>> {
-        Box::pin(async move {
-            loop {
-                let batch = match self.recorded(Call::Wait) {
-                    Some(batch) => batch,
-                    None => {
-                        let before = *self.log.wakes.borrow();
-                        let batch = begin(Some("wake".to_owned())).await?;
-                        let batch = self.record(Call::Wait, batch).await;
-                        self.log.noticed.store(before, Ordering::SeqCst);
-                        batch
-                    }
-                };
-                if !is_empty_batch(&batch) {
-                    return Ok(batch);
-                }
-                // A wait that is followed by another batch is over.
-                if self.log.batches.lock().unwrap().len() > self.at {
-                    continue;
-                }
-                let noticed = self.log.noticed.load(Ordering::SeqCst);
-                let mut wakes = self.log.wakes.subscribe();
-                let woken = wakes.wait_for(|wakes| *wakes > noticed);
-                match until {
-                    None => drop(woken.await),
-                    Some(until) => {
-                        let left = until.duration_since(now()).unwrap_or_default();
-                        let _ = tokio::time::timeout(left, woken).await;
-                    }
-                }
-            }
-        })
-    }
-
-    fn is_compared(&self) -> bool {
-        true
-    }
-}
 
 /// Runs a conversation whose process is gone at a batch, and goes on in another one. Returns the outcome, the side
 /// effects and the number of batches.
@@ -428,6 +201,33 @@ async fn a_run_that_waits_in_a_log_is_cancelled_by_its_execution_or_the_next_one
     let run = second.start(&conversation, "m1", &*message).await.unwrap();
     assert_eq!(settings.ended(1).await, [0]);
     assert_eq!(run.record().await.unwrap().status, RunStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_run_that_was_cancelled_and_whose_log_breaks_is_ended_by_its_next_execution() {
+    let breaks = Arc::new(Notify::new());
+    let mut settings = Logged::new(&Conversations::in_memory(), None);
+    settings.breaks = Some((2, breaks.clone()));
+    let model = ScriptedModel::new().call("look", "{}");
+    let look: Tool = tool("look").run(|_ctx, (): ()| "nothing");
+    let agent: Agent = Agent::new("Support").model(model).tool(look);
+    let durable = DurableRunner::new(settings.clone(), &agent);
+    let run = durable.start("talk", "m1", "Look").await.unwrap();
+    settings.crashed.notified().await;
+    run.cancel().await.unwrap();
+    // Long enough for the run to learn of it.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    breaks.notify_one();
+    settings.ended(1).await;
+    // The log has not what the run did last, so that the run has not ended.
+    let record = run.record().await.unwrap();
+    assert_eq!(record.status, RunStatus::Running {});
+
+    let again = DurableRunner::new(settings.after_crash(), &agent);
+    again.start("talk", "m1", "Look").await.unwrap();
+    assert_eq!(settings.ended(2).await[1], 0);
+    let record = run.record().await.unwrap();
+    assert_eq!(record.status, RunStatus::Cancelled);
 }
 
 /// Calls a tool that has not finished at first, beside one that pays, and then another one.

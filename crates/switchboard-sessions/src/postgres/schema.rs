@@ -7,7 +7,7 @@ use super::statements::quoted;
 
 /// The steps, in order. The version of a schema is the number of its steps. A step that was released
 /// never changes; what a later version needs is a further step.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
     CREATE TABLE {schema}.conversations (
         key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -50,6 +50,9 @@ const STEPS: [&str; 2] = [
 ",
     "CREATE INDEX conversations_by_folder
         ON {schema}.conversations (regexp_replace(id, '[^/]*$', ''), changed DESC, id);",
+    "CREATE INDEX conversations_by_folder_and_expiry
+        ON {schema}.conversations (regexp_replace(id, '[^/]*$', ''), expires)
+        WHERE expires IS NOT NULL;",
 ];
 
 /// The lock that programs hold while they change a schema: `switchbd` as a number.

@@ -10,6 +10,7 @@ pub(super) struct Scripts {
     pub(super) delete: Script,
     pub(super) lease: Script,
     pub(super) release: Script,
+    pub(super) expired_in_folder: Script,
 }
 
 impl Scripts {
@@ -21,6 +22,7 @@ impl Scripts {
             delete: Script::new(DELETE),
             lease: Script::new(LEASE),
             release: Script::new(RELEASE),
+            expired_in_folder: Script::new(EXPIRED_IN_FOLDER),
         }
     }
 }
@@ -142,4 +144,19 @@ return 1
 /// Key: the lease. Argument: the owner.
 const RELEASE: &str = r"
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+";
+
+/// Keys: conversations by expiry, those of a folder by change. Argument: the time. Goes through the smaller list: Redis 6.0
+/// has no ZINTER.
+const EXPIRED_IN_FOLDER: &str = r"
+local smaller = KEYS[1]
+if redis.call('ZCARD', KEYS[2]) < redis.call('ZCARD', smaller) then smaller = KEYS[2] end
+local expired = {}
+for _, id in ipairs(redis.call('ZRANGE', smaller, 0, -1)) do
+    local expires, is_in_folder = redis.call('ZSCORE', KEYS[1], id), redis.call('ZSCORE', KEYS[2], id)
+    if expires and is_in_folder and tonumber(expires) <= tonumber(ARGV[1]) then
+        table.insert(expired, id)
+    end
+end
+return expired
 ";

@@ -66,9 +66,13 @@ const INDEXES: [&str; 2] = [
     "CREATE INDEX conversation_expires ON conversation (expires) WHERE expires IS NOT NULL",
 ];
 
-/// The index of folders. Earlier programs of this version did not make it; they keep it up to date.
-const FOLDER_INDEX: &str = "CREATE INDEX IF NOT EXISTS conversation_folder \
-    ON conversation (rtrim(name, replace(name, '/', '')), changed DESC, name)";
+/// The indexes of folders: by change, and by expiry. Earlier programs of this version did not make them; they keep them
+/// up to date.
+const FOLDER_INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS conversation_folder
+    ON conversation (rtrim(name, replace(name, '/', '')), changed DESC, name);
+CREATE INDEX IF NOT EXISTS conversation_folder_expires
+    ON conversation (rtrim(name, replace(name, '/', '')), expires) WHERE expires IS NOT NULL";
 
 /// The tables of version 1, which had neither agents nor times of single items.
 const TABLES_1: [(&str, &str); 2] = [
@@ -156,7 +160,7 @@ pub(super) fn ensure_tables(path: &Path, connection: &mut Connection) -> Result<
         return transaction.commit().map_err(failed);
     }
     check_tables(path, &transaction, &TABLES)?;
-    transaction.execute(FOLDER_INDEX, []).map_err(failed)?;
+    transaction.execute_batch(FOLDER_INDEXES).map_err(failed)?;
     // Also finds out about a read-only file, which SQLite opens and reports at the first change.
     transaction
         .execute("DELETE FROM lease WHERE until <= ?", [to_millis(now())])
@@ -171,7 +175,7 @@ fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
     for index in INDEXES {
         connection.execute(index, [])?;
     }
-    connection.execute(FOLDER_INDEX, [])?;
+    connection.execute_batch(FOLDER_INDEXES)?;
     // A pragma takes no parameters.
     let header = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}");
     connection.execute_batch(&header)

@@ -171,9 +171,13 @@ pub(super) fn commit(
         Some(stored) => stored,
         None => insert(connection, name, commit)?,
     };
-    let positions = head.revision.next..;
+    let (positions, expires) = (head.revision.next.., head.expires);
     head.apply(commit);
-    update(connection, id, &head)?;
+    if head.expires == expires {
+        update(connection, id, &head)?;
+    } else {
+        update_with_expiry(connection, id, &head)?;
+    }
     let mut statement = connection.prepare_cached(
         "INSERT INTO entry \
          (conversation, position, kind, run, turn, commit_number, agent, time, json, text) \
@@ -235,10 +239,11 @@ fn insert(
     Ok((statement.insert(parameters)?, head))
 }
 
+/// Stores a head, but for its time of expiry: SQLite writes an index of a column whenever a statement names the column.
 fn update(connection: &Connection, id: i64, head: &Head) -> Result<(), rusqlite::Error> {
     let mut statement = connection.prepare_cached(
         "UPDATE conversation SET epoch = ?, next = ?, first = ?, state = ?, agent = ?, details = ?, \
-         changed = ?, expires = ? WHERE id = ?",
+         changed = ? WHERE id = ?",
     )?;
     statement.execute(params![
         to_sql(head.revision.epoch),
@@ -248,9 +253,20 @@ fn update(connection: &Connection, id: i64, head: &Head) -> Result<(), rusqlite:
         head.agent.as_deref(),
         head.details.as_deref(),
         to_millis(head.changed),
-        head.expires.map(to_millis),
         id,
     ])?;
+    Ok(())
+}
+
+fn update_with_expiry(
+    connection: &Connection,
+    id: i64,
+    head: &Head,
+) -> Result<(), rusqlite::Error> {
+    update(connection, id, head)?;
+    let mut statement =
+        connection.prepare_cached("UPDATE conversation SET expires = ? WHERE id = ?")?;
+    statement.execute(params![head.expires.map(to_millis), id])?;
     Ok(())
 }
 
@@ -267,7 +283,7 @@ pub(super) fn clear(connection: &Connection, name: &str) -> Result<(), Failure> 
     head.details = None;
     head.expires = None;
     head.changed = now();
-    Ok(update(connection, id, &head)?)
+    Ok(update_with_expiry(connection, id, &head)?)
 }
 
 pub(super) fn delete(connection: &Connection, name: &str) -> Result<bool, Failure> {
@@ -430,25 +446,41 @@ mod tests {
     /// A worker asks for the runs that are due twice a second, also where very many wait.
     #[test]
     fn what_has_expired_is_found_by_its_time_and_not_by_looking_at_all() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        ensure_tables(Path::new("memory"), &mut connection).unwrap();
         for listed in [Listed::Journals, Listed::Conversations] {
             let mut query = ListQuery::default();
             (query.listed, query.expired_before) = (listed, Some(from_millis(1)));
-            let (sql, parameters) = list_statement(&query);
-            let sql = format!("EXPLAIN QUERY PLAN {sql}");
-            let mut plan = connection.prepare(&sql).unwrap();
-            let plan = plan.query_map(rusqlite::params_from_iter(parameters), |row| {
-                row.get::<_, String>(3)
-            });
-            let plan: Vec<String> = plan.unwrap().collect::<Result<_, _>>().unwrap();
             assert_eq!(
-                plan,
+                plan(&query),
                 [
                     "SEARCH conversation USING INDEX conversation_expires (expires<?)",
                     "USE TEMP B-TREE FOR ORDER BY"
                 ]
             );
         }
+    }
+
+    /// Before it begins, a durable run looks for earlier ones of its conversation, which may have had thousands.
+    #[test]
+    fn what_has_expired_in_a_folder_is_found_without_the_others_of_the_folder() {
+        let mut query = ListQuery::default();
+        (query.listed, query.expired_before) = (Listed::Journals, Some(from_millis(1)));
+        query.folder = Some("switchboard-run:talk/".into());
+        assert_eq!(
+            plan(&query),
+            [
+                "SEARCH conversation USING INDEX conversation_folder_expires (<expr>=? AND expires<?)",
+                "USE TEMP B-TREE FOR ORDER BY"
+            ]
+        );
+    }
+
+    fn plan(query: &ListQuery) -> Vec<String> {
+        let mut connection = Connection::open_in_memory().unwrap();
+        ensure_tables(Path::new("memory"), &mut connection).unwrap();
+        let (sql, parameters) = list_statement(query);
+        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        let mut plan = connection.prepare(&sql).unwrap();
+        let plan = plan.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3));
+        plan.unwrap().collect::<Result<_, _>>().unwrap()
     }
 }

@@ -124,6 +124,38 @@ tests! {
         assert_eq!(left().await, ["soon"]);
     }
 
+    async fn what_has_expired_in_a_folder_is_listed_without_what_has_expired_elsewhere(backend) {
+        let store = backend.open().await;
+        let expiries = [
+            ("acme/past", Some(1)), ("acme/later", Some(9)), ("acme/never", None), ("acme/inner/past", Some(1)),
+            ("other/past", Some(1)), ("past", Some(1)), ("acme/also", Some(2)),
+        ];
+        for (id, expires) in expiries {
+            let mut commit = commit(Expected::New, "r", 1, &["x"]);
+            commit.expires = Some(expires.map(time));
+            committed(&store, id, commit).await;
+        }
+        let expired = async |folder: &str, at| {
+            let query = query(|query| {
+                (query.expired_before, query.folder) = (Some(time(at)), Some(folder.into()));
+            });
+            let mut ids = ids(&store, &query).await;
+            ids.sort();
+            ids
+        };
+        assert_eq!(expired("acme/", 2).await, ["acme/also", "acme/past"]);
+        assert_eq!(expired("acme/", 9).await, ["acme/also", "acme/later", "acme/past"]);
+        assert_eq!(expired("", 9).await, ["past"]);
+        assert_eq!(expired("acme/inner/", 9).await, ["acme/inner/past"]);
+        assert_eq!(expired("nobody/", 9).await, [""; 0]);
+        // More of one folder than of all that expire, and the other way.
+        for number in 0..9 {
+            let commit = commit(Expected::New, "r", 1, &["x"]);
+            committed(&store, &format!("acme/{number}"), commit).await;
+        }
+        assert_eq!(expired("acme/", 1).await, ["acme/past"]);
+    }
+
     async fn a_conversation_is_deleted_by_its_time_only_if_that_has_passed(backend) {
         let store = backend.open().await;
         for (id, expires) in [("early", Some(time(3))), ("never", None)] {

@@ -14,6 +14,7 @@ use switchboard_core::conversation::Conversations;
 use switchboard_durable::{Dbos, DurableRunner, Restate};
 use switchboard_sessions::PostgresOptions;
 
+use crate::child_process::kill_this_process;
 use crate::world::{Note, runner, runner_with};
 
 const ENGINE: &str = "SWITCHBOARD_TEST_ENGINE";
@@ -162,14 +163,6 @@ impl Drop for Worker {
 
 fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: use with-servers"))
-}
-
-fn kill_this_process() {
-    let id = std::process::id().to_string();
-    let _ = Command::new("kill").args(["-9", &id]).status();
-    loop {
-        std::thread::park();
-    }
 }
 
 /// Executes runs until it is killed.
