@@ -18,8 +18,8 @@ use switchboard_core::conversation::Conversations;
 use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunRecord, RunStatus};
 use tokio::time::sleep;
 
-use crate::world::{Note, check_effects, decide_until_ended, outcome, runner};
-use worker::{Engine, Place};
+use crate::world::{Note, check_effects, decide_until_ended, outcome, questions, runner};
+use worker::{Engine, Place, Team};
 
 /// The time that a test may take at most.
 const LONG: Duration = Duration::from_secs(60);
@@ -310,7 +310,9 @@ async fn a_run_that_has_stopped_is_resumed_and_has_a_result(engine: Engine) {
     let run = run.unwrap();
     let waiting = tokio::time::timeout(LONG, run.wait()).await.unwrap();
     drop(worker);
-    let renamed = place.worker_with_renamed_tool();
+    let mut renamed = place.clone();
+    renamed.team = Team::Renamed;
+    let renamed = renamed.worker(None);
     let RunStatus::Waiting { interruptions } = waiting.unwrap().status else {
         panic!("the run waits");
     };
@@ -355,6 +357,32 @@ async fn a_run_that_has_stopped_is_resumed_and_has_a_result(engine: Engine) {
     assert_eq!(place.effects(), effects, "a result takes no effect");
 }
 
+/// Messages of one conversation, of whose workers one after the other is killed.
+async fn messages_over_several_workers_are_answered_in_their_order(engine: Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut place = Place::new(engine, "order", folder.path());
+    place.team = Team::Echo;
+    let durable = place.runner(&silent()).await;
+    let mut workers: Vec<_> = (0..3).map(|_| place.worker(None)).collect();
+    let mut runs = Vec::new();
+    for number in 0..12 {
+        let text = format!("message {number}");
+        runs.push(durable.start("talk", &text, &*text).await.unwrap());
+    }
+    for (number, run) in runs.iter().enumerate() {
+        let record = tokio::time::timeout(LONG, run.wait()).await.unwrap();
+        let record = record.unwrap();
+        let expected = format!("re: message {number}");
+        assert_eq!(record.text(), Some(expected.into()), "{record:?}");
+        if number % 4 == 1 {
+            drop(workers.remove(0));
+            workers.push(place.worker(None));
+        }
+    }
+    let expected: Vec<String> = (0..12).map(|number| format!("message {number}")).collect();
+    assert_eq!(questions(&place.store().await).await, expected);
+}
+
 macro_rules! on_each_engine {
     ($($test:ident),* $(,)?) => {
         mod restate {
@@ -384,4 +412,5 @@ on_each_engine!(
     a_decision_comes_after_everything_was_killed,
     a_run_that_waits_is_cancelled,
     a_run_that_has_stopped_is_resumed_and_has_a_result,
+    messages_over_several_workers_are_answered_in_their_order,
 );

@@ -5,36 +5,19 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use switchboard_core::approval::Decision;
-use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Conversations, Expected, JOURNAL_PREFIX,
 };
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, ErrorKind, Item, Model, ModelRequest, ModelResponse, Session as _, Tool, tool,
-};
+use switchboard_core::{Agent, ErrorKind, Tool, tool};
 use switchboard_durable::{DurableErrorKind, DurableRunner, Embedded, RunStatus};
 
 use crate::fault_store::{FaultStore, Moment};
-
-/// A model that answers with the last message, after a while.
-struct Echo;
-
-impl Model for Echo {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        let last = request
-            .input
-            .last()
-            .and_then(|item| Some(item.text()?.into_owned()));
-        let text = format!("re: {}", last.unwrap_or_default());
-        Ok(ModelResponse::new([Item::output_message("m", &text)]))
-    }
-}
+use crate::world::{echo, questions};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_answered_in_the_order_in_which_they_were_sent() {
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     let store = Conversations::in_memory();
     let durable = DurableRunner::new(Embedded::new(store.clone()), &agent);
     let mut runs = Vec::new();
@@ -54,7 +37,7 @@ async fn messages_are_answered_in_the_order_in_which_they_were_sent() {
 #[tokio::test]
 async fn messages_that_were_stored_before_a_crash_are_answered_in_their_order_after_it() {
     let store = Conversations::in_memory();
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     // A process that ends before it executes anything.
     let gone = DurableRunner::new(Embedded::new(store.clone()), &agent);
     assert!(gone.drain(Duration::from_secs(1)).await);
@@ -78,7 +61,7 @@ async fn messages_that_were_stored_before_a_crash_are_answered_in_their_order_af
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_different_processes_have_are_answered_in_the_order_in_which_they_were_sent()
 {
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     let store = Conversations::in_memory();
     let process = || DurableRunner::new(Embedded::new(store.clone()), &agent);
     let processes = [process(), process(), process()];
@@ -102,7 +85,7 @@ async fn messages_that_different_processes_have_are_answered_in_the_order_in_whi
 /// A process is gone at each of its writes, the last of which is that of the run's end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_comes_after_a_crash_is_answered_after_the_one_that_was_interrupted() {
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     for at in 1.. {
         let mut writes = 0;
         for moment in [Moment::BeforeWrite, Moment::AfterWrite] {
@@ -145,7 +128,7 @@ async fn a_message_that_comes_after_a_crash_is_answered_after_the_one_that_was_i
 
 #[tokio::test]
 async fn a_run_that_has_begun_goes_on_before_one_that_was_stored_earlier_and_has_not() {
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     let store = Conversations::in_memory();
     // Its process is gone after it has read the conversation.
     let faulty = FaultStore::new(store.clone(), Some((4, Moment::BeforeWrite)), None);
@@ -179,7 +162,7 @@ async fn a_run_that_has_begun_goes_on_before_one_that_was_stored_earlier_and_has
 
 #[tokio::test]
 async fn a_run_whose_state_cannot_be_read_holds_no_other_up() {
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     let store = Conversations::in_memory();
     let gone = DurableRunner::new(Embedded::new(store.clone()), &agent);
     assert!(gone.drain(Duration::from_secs(1)).await);
@@ -202,7 +185,7 @@ async fn a_run_whose_state_cannot_be_read_holds_no_other_up() {
 
 #[tokio::test]
 async fn a_process_takes_up_no_more_runs_of_others_than_it_is_to_have_at_once() {
-    let agent: Agent = Agent::new("Support").model(Echo);
+    let agent = echo();
     let store = Conversations::in_memory();
     let gone = DurableRunner::new(Embedded::new(store.clone()), &agent);
     assert!(gone.drain(Duration::from_secs(1)).await);
@@ -222,17 +205,6 @@ async fn a_process_takes_up_no_more_runs_of_others_than_it_is_to_have_at_once() 
     }
     assert!(durable.drain(Duration::from_secs(5)).await);
     worker.await.unwrap();
-}
-
-/// The questions of the conversation `talk`.
-async fn questions(store: &Conversations) -> Vec<String> {
-    let items = store.get("talk").load(None).await.unwrap();
-    let questions = items
-        .iter()
-        .filter(|item| item.role().as_deref() == Some("user"));
-    questions
-        .filter_map(|item| Some(item.text()?.into_owned()))
-        .collect()
 }
 
 /// The states of the runs of the conversation `talk`, as they are stored.

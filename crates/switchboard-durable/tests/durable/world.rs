@@ -26,6 +26,26 @@ pub(crate) const LEASE: Duration = Duration::from_millis(60);
 /// The start of the text that a model gets for a tool that may run once and was interrupted.
 const UNKNOWN: &str = "was interrupted. Its outcome is unknown";
 
+/// A model that answers with the last message, after a while.
+struct Echo;
+
+impl Model for Echo {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let last = request
+            .input
+            .last()
+            .and_then(|item| Some(item.text()?.into_owned()));
+        let text = format!("re: {}", last.unwrap_or_default());
+        Ok(ModelResponse::new([Item::output_message("m", &text)]))
+    }
+}
+
+/// An agent that answers with the last message.
+pub(crate) fn echo() -> Agent {
+    Agent::new("Support").model(Echo)
+}
+
 /// A model that decides by its seed and the calls in the conversation.
 struct SeededModel {
     seed: u64,
@@ -196,6 +216,17 @@ pub(crate) fn runner_with(seed: u64, note: &Note, sending: &'static str) -> Runn
         .input_guardrail(guardrail)
         .input_guardrail(beside)
         .max_turns(14)
+}
+
+/// The questions of the conversation `talk`.
+pub(crate) async fn questions(store: &Conversations) -> Vec<String> {
+    let items = store.get("talk").load(None).await.unwrap();
+    let questions = items
+        .iter()
+        .filter(|item| item.role().as_deref() == Some("user"));
+    questions
+        .filter_map(|item| Some(item.text()?.into_owned()))
+        .collect()
 }
 
 /// Approves and rejects what a run waits for until it ends.

@@ -10,19 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use switchboard_core::Runner;
 use switchboard_core::conversation::Conversations;
 use switchboard_durable::{Dbos, DurableRunner, Restate};
 use switchboard_sessions::PostgresOptions;
 
 use crate::child_process::kill_this_process;
-use crate::world::{Note, runner, runner_with};
+use crate::world::{Note, echo, runner, runner_with};
 
 const ENGINE: &str = "SWITCHBOARD_TEST_ENGINE";
 const FOLDER: &str = "SWITCHBOARD_TEST_FOLDER";
 const NAME: &str = "SWITCHBOARD_TEST_NAME";
 const PORT: &str = "SWITCHBOARD_TEST_PORT";
 const KILL: &str = "SWITCHBOARD_TEST_KILL";
-const SENDING: &str = "SWITCHBOARD_TEST_SENDING";
+const TEAM: &str = "SWITCHBOARD_TEST_TEAM";
 
 /// The time after which the runs of a worker that is gone are taken over.
 const LEASE: Duration = Duration::from_millis(800);
@@ -36,6 +37,17 @@ pub(super) struct Place {
     folder: PathBuf,
     /// The port of the workers.
     port: u16,
+    pub(super) team: Team,
+}
+
+/// The team of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Team {
+    Random,
+    /// The random one, in which a tool has another name.
+    Renamed,
+    /// An agent that answers with the last message.
+    Echo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +74,7 @@ impl Place {
             name: format!("{}_{test}_{}", engine.server(), std::process::id()),
             folder: folder.to_owned(),
             port: listener.local_addr().unwrap().port(),
+            team: Team::Random,
         }
     }
 
@@ -76,9 +89,10 @@ impl Place {
     /// A runner on the engine, whose team notes its side effects.
     pub(super) async fn runner(&self, note: &Note) -> DurableRunner {
         let store = self.store().await;
-        let team = match env::var(SENDING) {
-            Ok(_) => runner_with(0, note, "post"),
-            Err(_) => runner(0, note),
+        let team = match self.team {
+            Team::Random => runner(0, note),
+            Team::Renamed => runner_with(0, note, "post"),
+            Team::Echo => Runner::new(&echo()),
         };
         match self.engine {
             Engine::Restate => {
@@ -99,16 +113,6 @@ impl Place {
 
     /// Starts a worker, which kills itself at a side effect if a number is given.
     pub(super) fn worker(&self, kill: Option<usize>) -> Worker {
-        let kill = kill.map(|kill| (KILL, kill.to_string()));
-        self.worker_with(kill)
-    }
-
-    /// Starts a worker whose team has another name for a tool.
-    pub(super) fn worker_with_renamed_tool(&self) -> Worker {
-        self.worker_with(Some((SENDING, "post".to_owned())))
-    }
-
-    fn worker_with(&self, setting: Option<(&str, String)>) -> Worker {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--exact", "engines::worker::work", "--ignored"])
@@ -116,11 +120,12 @@ impl Place {
             .env(FOLDER, &self.folder)
             .env(NAME, &self.name)
             .env(PORT, self.port.to_string())
+            .env(TEAM, format!("{:?}", self.team))
             .stdout(Stdio::null());
         if env::var_os("SWITCHBOARD_TEST_SHOW").is_none() {
             command.stderr(Stdio::null());
         }
-        command.envs(setting);
+        command.envs(kill.map(|kill| (KILL, kill.to_string())));
         Worker(command.spawn().unwrap())
     }
 
@@ -181,6 +186,11 @@ async fn work() {
         name: variable(NAME),
         port: variable(PORT).parse().unwrap(),
         folder,
+        team: match env::var(TEAM).as_deref() {
+            Ok("Renamed") => Team::Renamed,
+            Ok("Echo") => Team::Echo,
+            _ => Team::Random,
+        },
     };
     if env::var_os("SWITCHBOARD_TEST_SHOW").is_some() {
         tracing_subscriber::fmt()
