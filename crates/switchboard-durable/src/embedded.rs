@@ -99,9 +99,15 @@ impl EmbeddedEngine {
 
     /// Begins to execute the runs whose leases and pauses are over, though the clock, which was set back, says otherwise.
     async fn take_up_abandoned(&self) -> Result<usize, DurableError> {
-        let future = self.0.settings.runs.changed_after(now()).await?;
+        let Inner {
+            settings, future, ..
+        } = &*self.0;
+        if !future.is_due(settings.lease / 3) {
+            return Ok(0);
+        }
+        let runs = settings.runs.changed_after(now()).await?;
         let mut taken = 0;
-        for record in self.0.future.look(future) {
+        for record in future.look(runs) {
             if let Some(mut run) = self.0.executor.active().add(&record.id) {
                 run.is_abandoned = true;
                 self.execute(run);

@@ -2,7 +2,7 @@
 //! that time again, so they are measured by the time that this process has seen them unchanged.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,10 @@ use crate::record::RunRecord;
 
 /// The runs that were last changed in the future.
 #[derive(Default)]
-pub(super) struct FutureRuns(Mutex<FxHashMap<String, Seen>>);
+pub(super) struct FutureRuns {
+    seen: Mutex<FxHashMap<String, Seen>>,
+    looked: Mutex<Option<Instant>>,
+}
 
 /// A run as it was seen first.
 struct Seen {
@@ -19,9 +22,19 @@ struct Seen {
 }
 
 impl FutureRuns {
+    /// Returns `true` if the last look is longer ago than `pause`.
+    pub(super) fn is_due(&self, pause: Duration) -> bool {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = looked.is_none_or(|looked| looked.elapsed() >= pause);
+        if is_due {
+            *looked = Some(Instant::now());
+        }
+        is_due
+    }
+
     /// Takes note of all runs that were last changed in the future. Returns those whose lease or pause is over.
     pub(super) fn look(&self, runs: Vec<RunRecord>) -> Vec<RunRecord> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|id, _| runs.iter().any(|run| run.id == *id));
         let over = |run: &RunRecord| {
             let Some(due) = run.due else {

@@ -323,19 +323,17 @@ fn list_statement(query: &ListQuery) -> (String, Vec<Value>) {
         sql += " AND expires <= ?";
         parameters.push(to_millis(time).into());
     }
-    // Those that have expired are few: a plus keeps the indexes of other columns from being used.
-    let plus = if query.expired_before.is_some() {
-        "+"
-    } else {
-        ""
-    };
+    // Those that have expired are few, and so are the last ones: a plus keeps the indexes of other columns from being used.
+    let plus = |is_set: bool| if is_set { "+" } else { "" };
+    let of_change = plus(query.expired_before.is_some());
+    let of_name = plus(query.expired_before.is_some() || query.limit.is_some());
     let not = match query.listed {
         Listed::Journals => "",
         _ => "NOT ",
     };
     sql += &format!(
-        " AND {not}({plus}name >= 'switchboard-run:' AND {plus}name < 'switchboard-run;') \
-         ORDER BY {plus}changed DESC, name LIMIT ?"
+        " AND {not}({of_name}name >= 'switchboard-run:' AND {of_name}name < 'switchboard-run;') \
+         ORDER BY {of_change}changed DESC, name LIMIT ?"
     );
     parameters.push(to_limit(query.limit).into());
     (sql, parameters)
@@ -455,6 +453,18 @@ mod tests {
                     "SEARCH conversation USING INDEX conversation_expires (expires<?)",
                     "USE TEMP B-TREE FOR ORDER BY"
                 ]
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_changed_are_found_without_sorting_all() {
+        for listed in [Listed::Journals, Listed::Conversations] {
+            let mut query = ListQuery::default();
+            (query.listed, query.limit) = (listed, Some(1));
+            assert_eq!(
+                plan(&query),
+                ["SCAN conversation USING INDEX conversation_changed"]
             );
         }
     }
