@@ -13,8 +13,9 @@ use crate::error::{DurableError, DurableErrorKind};
 use crate::record::RunRecord;
 use crate::run_store::{RunStore, to_record};
 
-/// The pause between two attempts to have a run executed that is due.
-const SUBMIT_PAUSE: Duration = Duration::from_secs(1);
+/// The first pause between two attempts to have a run executed that is due, which doubles, and the longest: it may be
+/// waiting for an earlier run of its conversation.
+const SUBMIT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// The pause between two looks at a run that another process may have.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
@@ -69,7 +70,10 @@ pub struct RunEvents {
 
 /// Has a run executed that is due and that no process has, for somebody who waits for it.
 #[derive(Default)]
-pub(crate) struct Overdue(Option<Instant>);
+pub(crate) struct Overdue {
+    /// The time of the next attempt, and the pause after it.
+    next: Option<(Instant, Duration)>,
+}
 
 impl Overdue {
     pub(crate) async fn look(
@@ -77,12 +81,16 @@ impl Overdue {
         engine: &dyn Engine,
         record: &RunRecord,
     ) -> Result<(), DurableError> {
-        let is_new = self.0.is_none_or(|last| last.elapsed() >= SUBMIT_PAUSE);
-        if !record.is_overdue() || !is_new {
+        if !record.is_overdue() {
+            self.next = None;
             return Ok(());
         }
+        let (first, longest) = SUBMIT_PAUSES;
         // One that has just become due is about to be executed.
-        if self.0.replace(Instant::now()).is_some() {
+        let (at, pause) = *self.next.get_or_insert((Instant::now() + first, first));
+        if at <= Instant::now() {
+            let pause = (pause * 2).min(longest);
+            self.next = Some((Instant::now() + pause, pause));
             engine.submit(record).await?;
         }
         Ok(())
