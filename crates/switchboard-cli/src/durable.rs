@@ -11,6 +11,7 @@ use switchboard_teamfile::Context;
 
 use crate::args::{EngineName, EngineOptions};
 use crate::failure::{Exit, Failure};
+use crate::shell;
 
 /// The addresses of a worker on a Restate server.
 #[cfg(feature = "restate")]
@@ -64,6 +65,45 @@ pub(crate) fn runner(
     })
 }
 
+/// The options with which another command finds the engine and the store, each after a space. A password is left out.
+pub(crate) fn options_text(options: &EngineOptions, address: Option<&str>) -> String {
+    let mut text = String::new();
+    let mut add = |name: &str, value: &str| {
+        text += " ";
+        text += name;
+        text += " ";
+        text += &shell::quoted(value.as_ref());
+    };
+    match options.engine {
+        EngineName::Embedded => {}
+        #[cfg(feature = "restate")]
+        EngineName::Restate => {
+            add("--engine", "restate");
+            add("--restate", &without_password(&options.restate));
+        }
+        #[cfg(feature = "dbos")]
+        EngineName::Dbos => {
+            add("--engine", "dbos");
+            if let Some(database) = &options.dbos {
+                add("--dbos", &without_password(database));
+            }
+        }
+    }
+    if let Some(address) = address {
+        add("--store", &without_password(address));
+    }
+    text
+}
+
+fn without_password(address: &str) -> String {
+    let parts = address.split_once("://");
+    let parts = parts.and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
+    match parts {
+        Some((scheme, (_, place))) => format!("{scheme}://{place}"),
+        None => address.to_owned(),
+    }
+}
+
 /// A name for a message that has none.
 pub(crate) fn new_key() -> String {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -84,6 +124,12 @@ pub(crate) fn retraction(agent: &str, from: u64, to: u64) -> io::Result<StreamEv
 pub(crate) fn failure(error: DurableError) -> Failure {
     let (exit, help) = match error.kind() {
         DurableErrorKind::NotFound => (Exit::Usage, Some("`switchboard runs list` has the names")),
+        DurableErrorKind::OtherEngine => (
+            Exit::Usage,
+            Some(
+                "name its engine with --engine; an application of your own goes on with runs of its own engine",
+            ),
+        ),
         DurableErrorKind::NotWaiting => {
             (Exit::Usage, Some("`switchboard runs show` has its state"))
         }

@@ -146,6 +146,11 @@ fn group(id: &str) -> usize {
 }
 
 impl ActiveRun {
+    /// Waits for a time, or until the run is woken.
+    pub(crate) async fn pause(&self, time: Duration) {
+        let _ = tokio::time::timeout(time, self.wake.notified()).await;
+    }
+
     pub(crate) fn all(&self) -> &ActiveRuns {
         &self.all
     }

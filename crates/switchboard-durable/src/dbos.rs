@@ -151,6 +151,10 @@ impl fmt::Debug for Settings {
 }
 
 impl IntoEngine for Dbos {
+    fn name(&self) -> String {
+        format!("dbos/{}", self.settings.application)
+    }
+
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
         Arc::new(DbosEngine {
             runs: self.runs,
@@ -330,6 +334,9 @@ impl DbosEngine {
 
     /// Wakes a run that is due, once for that time.
     async fn wake_once(&self, run: &RunRecord) -> Result<(), DurableError> {
+        if !self.executor.takes(run) {
+            return Ok(());
+        }
         let time = run.due.map(to_millis).unwrap_or_default();
         let key = format!("{}/{time}", self.settings.workflow_id(run));
         self.send_wake(run, Some(&key)).await
@@ -356,7 +363,7 @@ impl Engine for DbosEngine {
 
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
-            if run.is_ended() {
+            if run.is_ended() || !self.executor.takes(run) {
                 return Ok(());
             }
             self.start(run).await
@@ -378,7 +385,8 @@ impl Engine for DbosEngine {
     /// message are woken.
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
-            let due = self.runs.due(now()).await?;
+            let mut due = self.runs.due(now()).await?;
+            due.retain(|run| self.executor.takes(run));
             for run in &due {
                 match run.status {
                     RunStatus::Waiting { .. } => self.wake_once(run).await?,

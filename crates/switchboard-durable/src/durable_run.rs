@@ -28,6 +28,16 @@ pub enum Reply {
     Input(String),
 }
 
+impl From<Reply> for Signal {
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Decision(waiting, decision) => Self::Decide(Box::new(waiting), decision),
+            Reply::Answer(waiting, answer) => Self::Answer(Box::new(waiting), answer),
+            Reply::Input(words) => Self::Input(words),
+        }
+    }
+}
+
 /// A durable run, which this process or another one has. Clones share it.
 pub struct DurableRun<C = ()> {
     pub(crate) runner: DurableRunner<C>,
@@ -127,30 +137,25 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         &self,
         replies: impl IntoIterator<Item = Reply>,
     ) -> Result<(), DurableError> {
-        let record = self.record().await?;
-        let waits_for = |waiting: &Interruption| match &record.status {
-            RunStatus::Waiting { interruptions } => interruptions.contains(waiting),
-            _ => false,
-        };
-        let mut signals = Vec::new();
-        for reply in replies {
-            signals.push(match reply {
-                Reply::Decision(waiting, decision) if waits_for(&waiting) => {
-                    Signal::Decide(Box::new(waiting), decision)
-                }
-                Reply::Answer(waiting, answer) if waits_for(&waiting) => {
-                    Signal::Answer(Box::new(waiting), answer)
-                }
-                Reply::Input(words) if matches!(record.status, RunStatus::Waiting { .. }) => {
-                    Signal::Input(words)
-                }
-                _ => {
-                    let message = format!("the run \"{}\" does not wait for this", self.id);
-                    return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
-                }
+        let replies: Vec<Reply> = replies.into_iter().collect();
+        let fits = |record: &RunRecord| {
+            let waiting = match &record.status {
+                RunStatus::Waiting { interruptions } => interruptions.as_slice(),
+                _ => &[],
+            };
+            let is_waiting = !waiting.is_empty();
+            let fits = replies.iter().all(|reply| match reply {
+                Reply::Decision(call, _) | Reply::Answer(call, _) => waiting.contains(call),
+                Reply::Input(_) => is_waiting,
             });
-        }
-        self.signal(&signals).await
+            if fits {
+                return Ok(());
+            }
+            let message = format!("the run \"{}\" does not wait for this", self.id);
+            Err(DurableError::new(DurableErrorKind::NotWaiting, message))
+        };
+        let signals: Vec<Signal> = replies.iter().cloned().map(Signal::from).collect();
+        self.signal(&signals, fits).await
     }
 
     /// Cancels the run. What it has committed to the conversation stays.
@@ -168,7 +173,8 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// An error if the run has ended, or the store cannot be written.
     pub async fn resume(&self) -> Result<(), DurableError> {
-        self.signal(&[Signal::Resume { version: None }]).await
+        self.signal(&[Signal::Resume { version: None }], |_| Ok(()))
+            .await
     }
 
     /// Goes on with a run that has stopped, with another version of the team than it began with. The steps that it has taken
@@ -178,7 +184,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// An error if the run has ended, or the store cannot be written.
     pub async fn resume_as(&self, version: impl Into<String>) -> Result<(), DurableError> {
         let version = Some(version.into());
-        self.signal(&[Signal::Resume { version }]).await
+        self.signal(&[Signal::Resume { version }], |_| Ok(())).await
     }
 
     /// Deletes the journal of a run that has ended. The conversation stays. The key of its message is free again.
@@ -198,9 +204,17 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         self.runner.engine.runs().delete(&self.id).await
     }
 
-    async fn signal(&self, signals: &[Signal]) -> Result<(), DurableError> {
-        let engine = &self.runner.engine;
-        let run = engine.runs().signal(&self.id, signals).await?;
+    /// Stores signals for a run of which `fits` holds, and wakes it.
+    async fn signal(
+        &self,
+        signals: &[Signal],
+        fits: impl Fn(&RunRecord) -> Result<(), DurableError>,
+    ) -> Result<(), DurableError> {
+        let DurableRunner {
+            engine, executor, ..
+        } = &self.runner;
+        let fits = |record: &RunRecord| executor.check(record).and_then(|()| fits(record));
+        let run = engine.runs().signal(&self.id, signals, fits).await?;
         engine.wake(&run).await
     }
 }

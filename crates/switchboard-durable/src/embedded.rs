@@ -19,7 +19,7 @@ mod clock_set_back;
 use clock_set_back::FutureRuns;
 
 /// The longest pause of a run that stays in memory meanwhile.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(55);
 
 /// The engine that needs no server: journals lie in the store of the conversations. Clones share it.
 ///
@@ -32,6 +32,7 @@ pub struct Embedded {
     runs: RunStore,
     lease: Duration,
     at_once: usize,
+    application: Option<String>,
 }
 
 impl Embedded {
@@ -41,6 +42,7 @@ impl Embedded {
             runs: RunStore::new(store),
             lease: Duration::from_secs(15),
             at_once: 1_000,
+            application: None,
         }
     }
 
@@ -61,6 +63,14 @@ impl Embedded {
         self
     }
 
+    /// Sets the name of the application, for several that share a store: each executes its own runs. Teams with a name
+    /// ([`Runner::team_name`](switchboard_core::Runner::team_name)) execute their own runs in any case.
+    #[must_use]
+    pub fn application(mut self, name: impl Into<String>) -> Self {
+        self.application = Some(name.into());
+        self
+    }
+
     /// The runs.
     pub fn runs(&self) -> &RunStore {
         &self.runs
@@ -68,6 +78,13 @@ impl Embedded {
 }
 
 impl IntoEngine for Embedded {
+    fn name(&self) -> String {
+        match &self.application {
+            None => "embedded".to_owned(),
+            Some(application) => format!("embedded/{application}"),
+        }
+    }
+
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
         Arc::new(EmbeddedEngine(Arc::new(Inner {
             settings: self,
@@ -100,7 +117,9 @@ impl EmbeddedEngine {
     /// Begins to execute the runs whose leases and pauses are over, though the clock, which was set back, says otherwise.
     async fn take_up_abandoned(&self) -> Result<usize, DurableError> {
         let Inner {
-            settings, future, ..
+            settings,
+            executor,
+            future,
         } = &*self.0;
         if !future.is_due(settings.lease / 3) {
             return Ok(0);
@@ -108,7 +127,10 @@ impl EmbeddedEngine {
         let runs = settings.runs.changed_after(now()).await?;
         let mut taken = 0;
         for record in future.look(runs) {
-            if let Some(mut run) = self.0.executor.active().add(&record.id) {
+            if !executor.takes(&record) {
+                continue;
+            }
+            if let Some(mut run) = executor.active().add(&record.id) {
                 run.is_abandoned = true;
                 self.execute(run);
                 taken += 1;
@@ -124,7 +146,9 @@ impl EmbeddedEngine {
                 settings, executor, ..
             } = &*this.0;
             let executed = executor.execute_stored(&settings.runs, settings.lease, active);
-            if let Err(error) = executed.await
+            let executed = executed.await;
+            let has_failed = executed.is_err();
+            if let Err(error) = executed
                 && !matches!(
                     error.kind(),
                     DurableErrorKind::Taken
@@ -133,6 +157,9 @@ impl EmbeddedEngine {
                 )
             {
                 tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
+            }
+            if has_failed {
+                tokio::time::sleep(POLL).await;
             }
             this.take_up_later(&id).await;
         }));
@@ -143,7 +170,7 @@ impl EmbeddedEngine {
     async fn take_up_later(&self, id: &str) {
         while !self.0.executor.is_draining() {
             let (changed, due) = match self.0.settings.runs.record(id).await {
-                Ok(record) if record.is_ended() => return,
+                Ok(record) if record.is_ended() || !self.0.executor.takes(&record) => return,
                 Ok(record) => match record.due {
                     Some(due) => (record.changed, due),
                     None => return,
@@ -173,14 +200,15 @@ impl Engine for EmbeddedEngine {
 
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         // One that has paused keeps to its pause, however often its message is sent.
-        if run.is_overdue() {
+        if run.is_overdue() && self.0.executor.takes(run) {
             self.take_up(&run.id);
         }
         Box::pin(async { Ok(()) })
     }
 
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
-        if !self.0.executor.wake(&run.id) {
+        let executor = &self.0.executor;
+        if !executor.wake(&run.id) && executor.takes(run) {
             self.take_up(&run.id);
         }
         Box::pin(async { Ok(()) })
@@ -191,10 +219,14 @@ impl Engine for EmbeddedEngine {
             let Inner {
                 settings, executor, ..
             } = &*self.0;
+            let room = settings.at_once.saturating_sub(executor.active().number());
+            if room == 0 {
+                return Ok(0);
+            }
             let mut due = settings.runs.due(now()).await?;
+            due.retain(|run| executor.takes(run));
             // The messages of a conversation in their order, as later ones wait for earlier ones.
             due.sort_by_key(|run| (!run.has_begun, run.order));
-            let room = settings.at_once.saturating_sub(executor.active().number());
             let taken = due.iter().filter(|run| self.take_up(&run.id));
             Ok(taken.take(room).count() + self.take_up_abandoned().await?)
         })

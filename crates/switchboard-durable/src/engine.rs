@@ -41,6 +41,10 @@ pub trait Engine: Send + Sync + 'static {
 
 /// The settings of an engine, from which a [`DurableRunner`](crate::DurableRunner) makes one.
 pub trait IntoEngine {
+    /// The name of the engine, with that of its application if it has one. Runs are stored with it, so that no other engine
+    /// executes them.
+    fn name(&self) -> String;
+
     /// Creates the engine. `executor` executes the runs that this process gets.
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine>;
 }

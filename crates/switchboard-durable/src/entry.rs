@@ -25,6 +25,9 @@ pub(crate) enum JournalEntry {
     Event(Box<RawValue>),
     /// A tool waits for a person, in a run inside it.
     Waits(StepKey),
+    /// A step that may take place once has failed for a reason that may pass, or has not finished: it says itself that it
+    /// begins again.
+    BeginsAgain(StepKey),
     /// A step that may take place once was interrupted, and the run has gone on without its outcome.
     Unknown(StepKey),
     /// The events at these positions, of a model call that was interrupted, do not count.

@@ -31,6 +31,8 @@ pub enum DurableErrorKind {
     Closed,
     /// The run began with a version of the team that this process has not.
     Version,
+    /// The run is executed by another engine, or by processes of another team.
+    OtherEngine,
     /// The engine's server could not be reached, or refused a request.
     Engine,
     /// The engine does not support this.

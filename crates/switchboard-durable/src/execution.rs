@@ -20,7 +20,7 @@ use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execute, Execution};
 use crate::journal::{End, Recorded, RunJournal};
-use crate::order::{KEPT, Waiting};
+use crate::order::{KEPT, LONGEST_WAIT, Turn, Waiting};
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 use crate::teams::Teams;
@@ -47,8 +47,20 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
         run: ActiveRun,
     ) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
-            let is_taken = self.take_conversation(runs, &run, false).await?;
-            let (journal, start) = RunJournal::take(runs, &run, lease).await?;
+            let turn = self.take_conversation(runs, &run, false).await?;
+            if let Turn::Later(time) = turn {
+                return runs.put_off(&run.id, time).await;
+            }
+            let is_taken = turn == Turn::Taken;
+            let (journal, start) = match RunJournal::take(runs, &run, lease).await {
+                // It has ended since: nobody else has the conversation for it.
+                Err(error) if is_taken && error.kind() == DurableErrorKind::NotWaiting => {
+                    let (_, record) = runs.head(&run.id).await?;
+                    runs.release_conversation(&record).await;
+                    return Err(error);
+                }
+                taken => taken?,
+            };
             journal.set_max_failures(self.teams.max_failures);
             let after = self
                 .drive_stored(runs, &journal, &start, &run, is_taken)
@@ -95,13 +107,13 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
 }
 
 impl<C: Send + Sync + 'static> TeamExecutor<C> {
-    /// Waits until it is the turn of a run, and takes its conversation. Returns `false` if the run does not need it.
+    /// Waits until it is the turn of a run, and takes its conversation.
     async fn take_conversation(
         &self,
         runs: &RunStore,
         run: &ActiveRun,
         is_ordered: bool,
-    ) -> Result<bool, DurableError> {
+    ) -> Result<Turn, DurableError> {
         let waiting = Waiting {
             runs,
             run,
@@ -173,7 +185,14 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         log: &mut dyn StepLog,
     ) -> Result<Execution, DurableError> {
         let is_ordered = log.is_ordered();
-        let mut is_taken = self.take_conversation(runs, &active, is_ordered).await?;
+        let mut is_taken = loop {
+            match self.take_conversation(runs, &active, is_ordered).await? {
+                Turn::Taken => break true,
+                Turn::NotTaken => break false,
+                // The log has a task for it anyway.
+                Turn::Later(_) => active.pause(LONGEST_WAIT).await,
+            }
+        };
         let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
         let (journal, start) = match taken {
             // Its last step was to store how it has ended.
@@ -187,8 +206,13 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     {
                         journal.pause_in_log(log, &pause).await?;
                     }
+                    runs.release_conversation(&journal.record()).await;
                 }
                 return Ok(Execution::Ended);
+            }
+            Err(error) if error.kind() == DurableErrorKind::Damaged => {
+                let reason = error.to_string();
+                return Ok(Execution::Stopped { reason });
             }
             taken => taken?,
         };

@@ -9,6 +9,7 @@ use switchboard_core::callback::BoxFuture;
 use crate::active_runs::{ActiveRun, ActiveRuns};
 use crate::engine::StepLog;
 use crate::error::{DurableError, DurableErrorKind};
+use crate::record::RunRecord;
 use crate::run_store::RunStore;
 
 /// Executes runs with the teams of a [`DurableRunner`](crate::DurableRunner). Clones share it.
@@ -16,6 +17,8 @@ use crate::run_store::RunStore;
 pub struct Executor {
     execute: Arc<dyn Execute>,
     active: ActiveRuns,
+    engine: Arc<str>,
+    team: Option<Arc<str>>,
 }
 
 /// The way in which an execution has ended.
@@ -59,8 +62,59 @@ pub(crate) trait Execute: Send + Sync {
 }
 
 impl Executor {
-    pub(crate) fn new(execute: Arc<dyn Execute>, active: ActiveRuns) -> Self {
-        Self { execute, active }
+    /// Creates an executor for an engine, with the name of its team where it has one.
+    pub(crate) fn new(
+        execute: Arc<dyn Execute>,
+        active: ActiveRuns,
+        engine: Arc<str>,
+        team: Option<Arc<str>>,
+    ) -> Self {
+        Self {
+            execute,
+            active,
+            engine,
+            team,
+        }
+    }
+
+    /// Returns `true` if a run is one of this engine, and of this team, unless one of the teams has no name. Others lie in the
+    /// same store.
+    pub fn takes(&self, run: &RunRecord) -> bool {
+        let is_same = |own: Option<&str>, of_run: Option<&str>| match (own, of_run) {
+            (Some(own), Some(of_run)) => own == of_run,
+            _ => true,
+        };
+        is_same(Some(&self.engine), run.engine.as_deref())
+            && is_same(self.team.as_deref(), run.team.as_deref())
+    }
+
+    /// Checks that a run is one of this engine and team.
+    pub(crate) fn check(&self, run: &RunRecord) -> Result<(), DurableError> {
+        if self.takes(run) {
+            return Ok(());
+        }
+        let place = |engine: Option<&str>, team: Option<&str>| {
+            let engine = engine.unwrap_or("any engine");
+            match team {
+                Some(team) => format!("{engine} and of team \"{team}\""),
+                None => engine.to_owned(),
+            }
+        };
+        let message = format!(
+            "the run \"{}\" is one of {}, and this is {}: use that engine and team",
+            run.id,
+            place(run.engine.as_deref(), run.team.as_deref()),
+            place(Some(&self.engine), self.team.as_deref())
+        );
+        Err(DurableError::new(DurableErrorKind::OtherEngine, message))
+    }
+
+    pub(crate) fn engine(&self) -> &str {
+        &self.engine
+    }
+
+    pub(crate) fn team(&self) -> Option<&str> {
+        self.team.as_deref()
     }
 
     /// Executes a run from its start, or makes it again and goes on: until it ends, with its waits in between. `log_name`
@@ -79,7 +133,7 @@ impl Executor {
             return Ok(Execution::Draining);
         }
         match runs.record(id).await {
-            Ok(record) if record.log_name() == log_name => {}
+            Ok(record) if record.log_name() == log_name && self.takes(&record) => {}
             Ok(_) => return Ok(Execution::Superseded),
             Err(error) if error.kind() == DurableErrorKind::NotFound => {
                 return Ok(Execution::Superseded);

@@ -156,6 +156,11 @@ impl RunJournal {
             commit.expires = (!waits).then(|| Some(now() + lease));
             match runs.commit(id, commit).await? {
                 Committed::At(revision) => {
+                    // If the answer was lost, others may have written since, and taken the run.
+                    let is_last = revision.next == head.revision.next + 1;
+                    if !is_last && runs.head(id).await?.1.owner != record.owner {
+                        return Err(taken());
+                    }
                     let mut state = State::new(record, revision, steps);
                     state.is_released = waits;
                     break (state, head.first, owner);
@@ -165,8 +170,15 @@ impl RunJournal {
                 _ => return Err(taken()),
             }
         };
-        let entries = runs.read(id, first, state.revision.next).await?;
-        let start = state.read(id, entries)?;
+        let entries = runs.read(id, first, state.revision.next).await;
+        let start = match entries.and_then(|entries| state.read(id, entries)) {
+            Err(error) if error.kind() == DurableErrorKind::Damaged => {
+                let reason = error.to_string();
+                stop(runs, id, state, RunStatus::Stopped { reason }).await?;
+                return Err(error);
+            }
+            start => start?,
+        };
         if is_stored {
             state.retract_parts(id)?;
         }
@@ -387,6 +399,26 @@ impl RunJournal {
         }
         Ok(())
     }
+}
+
+/// Stores that a run has stopped whose journal cannot be read: it would be taken again and again.
+async fn stop(
+    runs: &RunStore,
+    id: &str,
+    state: State,
+    status: RunStatus,
+) -> Result<(), DurableError> {
+    let record = StoredRecord {
+        status,
+        ..state.record
+    };
+    let mut commit = Commit::new(Expected::At(state.revision), Vec::new());
+    commit.details = Some(details(id, &record)?);
+    commit.expires = Some(None);
+    // If a message has come meanwhile, the next one that takes the run stops it.
+    runs.commit(id, commit).await?;
+    runs.release_conversation(&record).await;
+    Ok(())
 }
 
 fn damaged(id: &str, error: &serde_json::Error) -> DurableError {

@@ -1,15 +1,15 @@
 //! The order of the runs of a conversation: one after the other, as they were stored.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use tokio::time::timeout;
+use switchboard_core::conversation::now;
 
 use crate::active_runs::{ActiveRun, ActiveRuns};
 use crate::engine::Engine;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::events::Overdue;
-use crate::record::RunRecord;
+use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 
 /// The first and the longest pause between two looks at the run before, or at the conversation's lease.
@@ -17,6 +17,20 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from
 
 /// The time for which a run has its conversation, and keeps it beyond a pause.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
+
+/// The longest time for which a run waits in memory for one that has paused.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The outcome of waiting for the turn of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The run has its conversation.
+    Taken,
+    /// The run is settled, or has no conversation in the store.
+    NotTaken,
+    /// The run before has paused for long: this one is to be looked at again then.
+    Later(SystemTime),
+}
 
 /// A run that waits for those before it.
 pub(crate) struct Waiting<'a> {
@@ -30,33 +44,37 @@ pub(crate) struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Waits until the earlier runs of the conversation have ended or wait for a person, and nobody else has the
-    /// conversation; takes it for the run. Nothing is written to the journal. Returns `false` if the conversation is not taken,
-    /// because the run is settled, or `has_conversation` says that it has none in the store.
+    /// conversation; takes it for the run. Nothing is written to the journal.
     ///
     /// # Errors
     /// [`DurableErrorKind::Closed`] if this process takes no further steps.
     pub(crate) async fn take_conversation(
         &self,
         has_conversation: impl Fn(&RunRecord) -> bool,
-    ) -> Result<bool, DurableError> {
+    ) -> Result<Turn, DurableError> {
         let (mut pause, longest) = PAUSES;
+        let mut overdue = Overdue::default();
         loop {
             let (own, before) = self.look().await?;
             if own.is_settled() {
-                return Ok(false);
-            }
-            if let Some(before) = before {
-                self.wait_for(&before.id).await?;
-                continue;
-            }
-            if !has_conversation(&own) {
-                return Ok(false);
-            }
-            if self.runs.take_conversation(&own, KEPT).await? {
-                return Ok(true);
+                return Ok(Turn::NotTaken);
             }
             self.check()?;
-            let _ = timeout(pause, self.run.wake.notified()).await;
+            if let Some(before) = before {
+                let soon = now() + LONGEST_WAIT;
+                if matches!(before.status, RunStatus::Pending { .. })
+                    && before.due.is_some_and(|due| due > soon)
+                {
+                    return Ok(Turn::Later(soon));
+                }
+                self.wait_for(&before.id, pause, &mut overdue).await?;
+            } else if !has_conversation(&own) {
+                return Ok(Turn::NotTaken);
+            } else if self.runs.take_conversation(&own, KEPT).await? {
+                return Ok(Turn::Taken);
+            } else {
+                self.run.pause(pause).await;
+            }
             pause = (pause * 2).min(longest);
         }
     }
@@ -81,34 +99,34 @@ impl Waiting<'_> {
         Ok((own, last))
     }
 
-    /// Waits until another run is settled, or this one is woken.
-    async fn wait_for(&self, id: &str) -> Result<(), DurableError> {
+    /// Waits until another run is settled, or this one is woken, or for a time.
+    async fn wait_for(
+        &self,
+        id: &str,
+        pause: Duration,
+        overdue: &mut Overdue,
+    ) -> Result<(), DurableError> {
         let active: &ActiveRuns = self.run.all();
-        let mut overdue = Overdue::default();
-        let (mut pause, longest) = PAUSES;
-        loop {
-            let settled = active.settled(id);
-            let record = match self.runs.record(id).await {
-                Err(error) if error.kind() == DurableErrorKind::NotFound => return Ok(()),
-                found => found?,
-            };
-            if record.is_settled() {
-                return Ok(());
-            }
-            self.check()?;
-            if let Some(engine) = &self.engine
-                && !active.has(id)
-            {
-                overdue.look(&**engine, &record).await?;
-            }
-            tokio::select! {
-                () = settled => {}
-                () = tokio::time::sleep(pause) => {}
-                // It may have been cancelled, or this process is to take no further steps.
-                () = self.run.wake.notified() => return self.check(),
-            }
-            pause = (pause * 2).min(longest);
+        let settled = active.settled(id);
+        let record = match self.runs.record(id).await {
+            Err(error) if error.kind() == DurableErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        if record.is_settled() {
+            return Ok(());
         }
+        if let Some(engine) = &self.engine
+            && !active.has(id)
+        {
+            overdue.look(&**engine, &record).await?;
+        }
+        tokio::select! {
+            () = settled => {}
+            () = tokio::time::sleep(pause) => {}
+            // It may have been cancelled, or this process is to take no further steps.
+            () = self.run.wake.notified() => {}
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), DurableError> {

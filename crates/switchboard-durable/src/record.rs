@@ -19,6 +19,10 @@ pub struct RunRecord {
     pub conversation: String,
     /// The idempotency key of its message.
     pub key: String,
+    /// The engine that executes it, with the name of its application if it has one.
+    pub engine: Option<String>,
+    /// The name of the team that it began with, if it has one.
+    pub team: Option<String>,
     /// The version of the team that it began with; see [`Teams::version`](crate::Teams::version).
     pub version: Option<String>,
     /// The status.
@@ -157,6 +161,10 @@ impl RunStatus {
 pub(crate) struct StoredRecord {
     pub(crate) conversation: String,
     pub(crate) key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) team: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
     pub(crate) status: RunStatus,

@@ -144,6 +144,13 @@ impl fmt::Debug for Settings {
 }
 
 impl IntoEngine for Restate {
+    fn name(&self) -> String {
+        match &self.settings.application {
+            None => "restate".to_owned(),
+            Some(application) => format!("restate/{application}"),
+        }
+    }
+
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
         let Self { runs, settings } = self;
         Arc::new(RestateEngine {
@@ -226,7 +233,7 @@ impl Engine for RestateEngine {
 
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
-            if run.is_ended() {
+            if run.is_ended() || !self.executor.takes(run) {
                 return Ok(());
             }
             self.client.invoke(run).await
@@ -235,6 +242,9 @@ impl Engine for RestateEngine {
 
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
+            if !self.executor.takes(run) {
+                return Ok(());
+            }
             if let RunStatus::Stopped { .. } = run.status {
                 let run = self.runs.record(&run.id).await?;
                 return self.submit(&run).await;
@@ -251,7 +261,8 @@ impl Engine for RestateEngine {
     /// submitted, and those that it did not wake for a message are woken.
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
-            let due = self.runs.due(switchboard_core::conversation::now()).await?;
+            let mut due = self.runs.due(switchboard_core::conversation::now()).await?;
+            due.retain(|run| self.executor.takes(run));
             for run in &due {
                 match run.status {
                     RunStatus::Waiting { .. } => self.wake(run).await?,

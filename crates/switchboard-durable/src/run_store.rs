@@ -30,6 +30,8 @@ pub(crate) struct NewRun<'a> {
     pub(crate) id: &'a str,
     pub(crate) conversation: &'a str,
     pub(crate) key: &'a str,
+    pub(crate) engine: &'a str,
+    pub(crate) team: Option<&'a str>,
     pub(crate) version: Option<&'a str>,
     pub(crate) start: JournalEntry,
     pub(crate) lease_owner: String,
@@ -133,6 +135,8 @@ impl RunStore {
         let record = StoredRecord {
             conversation: run.conversation.to_owned(),
             key: run.key.to_owned(),
+            engine: Some(run.engine.to_owned()),
+            team: run.team.map(str::to_owned),
             version: run.version.map(str::to_owned),
             status: RunStatus::Pending { reason: None },
             failures: 0,
@@ -155,6 +159,18 @@ impl RunStore {
             }),
             _ => self.record(run.id).await,
         }
+    }
+
+    /// Puts a run off that no process has taken.
+    pub(crate) async fn put_off(&self, id: &str, until: SystemTime) -> Result<(), DurableError> {
+        let (head, record) = self.head(id).await?;
+        if matches!(record.status, RunStatus::Pending { .. }) {
+            let mut commit = Commit::new(Expected::At(head.revision), Vec::new());
+            commit.expires = Some(Some(until));
+            // If somebody else has written, it is due as they have it.
+            self.commit(id, commit).await?;
+        }
+        Ok(())
     }
 
     /// Takes the conversation of a run for it. Returns `false` if another run has it.
@@ -247,7 +263,7 @@ impl RunStore {
             let record = to_record(id, &head, stored_record.clone());
             not_ended(&record)?;
             if record.is_executed() || record.wake.is_some() {
-                return self.signal(id, &[Signal::Cancel]).await;
+                return self.signal(id, &[Signal::Cancel], |_| Ok(())).await;
             }
             stored_record.status = RunStatus::Cancelled;
             stored_record.owner = None;
@@ -262,22 +278,29 @@ impl RunStore {
         }
     }
 
-    /// Adds signals, and makes a run that waits or has stopped due. Returns the state of the run before. The revision is that of the
-    /// state that was read, so that a run that begins to wait at the same time does not miss them.
+    /// Adds signals to a run of which `fits` holds, and makes one that waits or has stopped due. Returns the state of the run
+    /// before. The revision is that of the state that was read, so that a run that begins to wait at the same time does not
+    /// miss them, and nothing else is decided in between.
     pub(crate) async fn signal(
         &self,
         id: &str,
         signals: &[Signal],
+        fits: impl Fn(&RunRecord) -> Result<(), DurableError>,
     ) -> Result<RunRecord, DurableError> {
-        let entries = signals
-            .iter()
-            .map(|signal| stored(id, &JournalEntry::Signal(signal.clone())));
+        // A write whose answer is lost is found by this name, and not repeated.
+        let name: Arc<str> = format!("{:032x}", fastrand::u128(..)).into();
+        let entries = signals.iter().map(|signal| {
+            let entry = stored(id, &JournalEntry::Signal(signal.clone()));
+            entry.map(|entry| entry.made_in(name.clone(), 0, 1))
+        });
         let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
         loop {
             let (head, mut stored_record) = self.head(id).await?;
             let record = to_record(id, &head, stored_record.clone());
             not_ended(&record)?;
+            fits(&record)?;
             let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
+            (commit.run, commit.number) = (name.clone(), 1);
             if let RunStatus::Stopped { .. } = record.status {
                 stored_record.status = RunStatus::Pending { reason: None };
                 stored_record.log += 1;
@@ -363,6 +386,8 @@ fn bare_record(id: &str, stored: StoredRecord) -> RunRecord {
         id: id.to_owned(),
         conversation: stored.conversation,
         key: stored.key,
+        engine: stored.engine,
+        team: stored.team,
         version: stored.version,
         status: stored.status,
         failures: stored.failures,

@@ -27,6 +27,7 @@ use crate::teams::IntoTeams;
 pub struct DurableRunner<C = ()> {
     pub(crate) team: Arc<TeamExecutor<C>>,
     pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) executor: Executor,
 }
 
 impl<C: Send + Sync + 'static> DurableRunner<C> {
@@ -41,9 +42,15 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
             active: active.clone(),
             engine: OnceLock::new(),
         });
-        let engine = engine.into_engine(Executor::new(team.clone(), active));
+        let team_name = team.teams.current.config().team_name.clone();
+        let executor = Executor::new(team.clone(), active, engine.name().into(), team_name);
+        let engine = engine.into_engine(executor.clone());
         let _ = team.engine.set(Arc::downgrade(&engine));
-        Self { team, engine }
+        Self {
+            team,
+            engine,
+            executor,
+        }
     }
 
     /// Starts a run for a message of a conversation. `key` identifies the message: if a run with it was started before, this
@@ -53,6 +60,7 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
     ///
     /// # Errors
     /// The error of the store or the engine. The message may be stored: start it again with the same key.
+    /// [`DurableErrorKind::OtherEngine`] if the run with this key is one of another engine or team.
     pub async fn start(
         &self,
         conversation: &str,
@@ -71,11 +79,14 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
             id: &id,
             conversation,
             key,
+            engine: self.executor.engine(),
+            team: self.executor.team(),
             version: teams.version.as_deref(),
             start: JournalEntry::Start(start),
             lease_owner: lease_owner(&begun),
         };
         let record = self.engine.runs().create(run).await?;
+        self.executor.check(&record)?;
         self.engine.submit(&record).await?;
         Ok(self.run(id))
     }
@@ -139,6 +150,7 @@ impl<C> Clone for DurableRunner<C> {
         Self {
             team: self.team.clone(),
             engine: self.engine.clone(),
+            executor: self.executor.clone(),
         }
     }
 }

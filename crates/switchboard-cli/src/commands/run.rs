@@ -35,8 +35,8 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     let exit = messenger.send_all(&messages).await;
     if let Ok(Exit::Waiting) = exit {
         let person = asked_person(&conversation);
-        sink.write_help(&match conversation.durable_id() {
-            Some(run) => durable_help(&talk.team.team, run),
+        sink.write_help(&match conversation.durable_run() {
+            Some((run, options)) => durable_help(&talk.team.team, run, options),
             None => waiting_help(
                 &talk.team.team,
                 talk.options.session.as_deref(),
@@ -80,9 +80,9 @@ pub(super) fn waiting_help(team: &Path, session: Option<&str>, person: Option<&s
 }
 
 /// Advice for a durable run that waits.
-pub(super) fn durable_help(team: &Path, run: &str) -> String {
+pub(super) fn durable_help(team: &Path, run: &str, options: &str) -> String {
     let (run, team) = (shell::quoted(run.as_ref()), shell::quoted(team));
-    format!("go on with `switchboard runs resume {run} {team}`")
+    format!("go on with `switchboard runs resume {run} {team}{options}`")
 }
 
 /// Sends messages, and decides the calls that wait.

@@ -115,6 +115,12 @@ fn show(
     line("run", &record.id)?;
     line("session", &record.conversation)?;
     line("message", &record.key)?;
+    if let Some(engine) = &record.engine {
+        line("engine", engine)?;
+    }
+    if let Some(team) = &record.team {
+        line("team", team)?;
+    }
     line("status", record.status.name())?;
     match &record.status {
         RunStatus::Done { .. } => line("answer", &record.text().unwrap_or_default())?,
@@ -153,6 +159,11 @@ fn to_json(record: &RunRecord) -> Value {
         "created": rfc3339(record.created),
         "changed": rfc3339(record.changed),
     });
+    for (name, value) in [("engine", &record.engine), ("team", &record.team)] {
+        if let Some(value) = value {
+            json[name] = value.as_str().into();
+        }
+    }
     if let Some(due) = record.due {
         json["due"] = rfc3339(due).into();
     }
@@ -264,7 +275,8 @@ async fn resume(
     let mut messenger = Messenger::new(&mut conversation, &approvals, &mut *sink, &mut signals);
     let exit = messenger.settle(outcome).await;
     if let Ok(Exit::Waiting) = exit {
-        sink.write_help(&durable_help(&args.team, &args.id))?;
+        let options = durable::options_text(&args.engine, address);
+        sink.write_help(&durable_help(&args.team, &args.id, &options))?;
     }
     conversation.close().await;
     exit

@@ -22,6 +22,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// The durable runs of a conversation.
 pub(crate) struct Durable {
     runner: DurableRunner<Context>,
+    /// The options with which another command finds its runs.
+    options: String,
     /// The name of the next message.
     key: Option<String>,
     /// The last run, and the position of its last event that was shown.
@@ -52,6 +54,7 @@ impl Conversation {
         let store = self.store.conversation().conversations();
         self.durable = Some(Durable {
             runner: durable::runner(store, address, engine, None, runner)?,
+            options: durable::options_text(engine, address),
             key: None,
             run: None,
         });
@@ -65,10 +68,11 @@ impl Conversation {
         }
     }
 
-    /// The identifier of the last durable run.
-    pub(crate) fn durable_id(&self) -> Option<&str> {
+    /// The identifier of the last durable run, and the options with which another command finds it.
+    pub(crate) fn durable_run(&self) -> Option<(&str, &str)> {
         let durable = self.durable.as_ref()?;
-        durable.run.as_ref().map(|(run, _)| run.id())
+        let (run, _) = durable.run.as_ref()?;
+        Some((run.id(), &durable.options))
     }
 
     /// Attaches to a durable run, and goes on with it. Its events are shown from here on.

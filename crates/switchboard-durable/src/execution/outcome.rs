@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use switchboard_core::callback::DynError;
+use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
+use switchboard_core::run::StateProblems;
 use switchboard_core::{Error, FinalOutput, RunResult};
 
 use super::TeamExecutor;
@@ -126,13 +129,31 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             );
             return After::Status(RunStatus::Stopped { reason });
         }
+        if is_of_other_team(error) {
+            let reason = format!(
+                "this process has another team than the run: {error}. Resume it in a process with the team of the run, \
+                 or cancel it"
+            );
+            tracing::warn!(run = journal.id(), reason, "a run cannot go on here");
+            return After::Status(RunStatus::Stopped { reason });
+        }
         let (kind, message) = (error.kind(), error.to_string());
         After::Status(RunStatus::Failed { kind, message })
     }
 }
 
-fn is_leased(cause: &switchboard_core::callback::DynError) -> bool {
-    use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
+/// Returns `true` if a run has not begun because its agents, or those of its conversation, are not in the team.
+fn is_of_other_team(error: &Error) -> bool {
+    use ConversationErrorKind::{OtherTeam, UnknownAgent};
+    let Some(cause) = error.cause() else {
+        return false;
+    };
+    let conversation = cause.downcast_ref::<ConversationError>();
+    cause.is::<StateProblems>()
+        || conversation.is_some_and(|error| matches!(error.kind(), OtherTeam | UnknownAgent))
+}
+
+fn is_leased(cause: &DynError) -> bool {
     let error = cause.downcast_ref::<ConversationError>();
     error.is_some_and(|error| error.kind() == ConversationErrorKind::Leased)
 }

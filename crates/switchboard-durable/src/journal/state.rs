@@ -68,7 +68,7 @@ pub(super) struct State {
     /// Set while no process has the run.
     pub(super) is_released: bool,
     /// The time at which the lease was extended last.
-    pub(super) extended: Instant,
+    pub(super) extended: Option<Instant>,
     pub(super) end: Option<End>,
     /// The event that tells of the end of the last drive.
     pub(super) last_event: Option<Box<RawValue>>,
@@ -104,7 +104,7 @@ impl State {
             pauses_until: None,
             is_woken: false,
             is_released: false,
-            extended: Instant::now(),
+            extended: Some(Instant::now()),
             end: None,
             last_event: None,
             max_failures: u32::MAX,
@@ -187,7 +187,10 @@ impl State {
                 self.ahead_in_log.insert(key.clone());
                 key
             }
-            JournalEntry::Begun(key) | JournalEntry::Unknown(key) | JournalEntry::Waits(key) => key,
+            JournalEntry::Begun(key)
+            | JournalEntry::BeginsAgain(key)
+            | JournalEntry::Unknown(key)
+            | JournalEntry::Waits(key) => key,
             JournalEntry::Resumed { signals } => {
                 add_wait(&mut self.waits_in_log, signals);
                 return;
@@ -229,6 +232,9 @@ impl State {
         match entry {
             JournalEntry::Begun(key) => {
                 self.begun.insert(key);
+            }
+            JournalEntry::BeginsAgain(key) => {
+                self.begun.remove(&key);
             }
             JournalEntry::Unknown(key) => {
                 // An outcome that the store has, and the log had not, does not count.

@@ -60,6 +60,10 @@ impl Journal for RunJournal {
             }
             Outcome::Waits => JournalEntry::Waits(key.clone()),
             _ => {
+                if repeat == Repeat::AtMostOnce {
+                    let again = JournalEntry::BeginsAgain(key.clone());
+                    self.append([again]).await?;
+                }
                 self.skip_in_log();
                 return Ok(Stepped::Ran);
             }

@@ -127,7 +127,8 @@ impl RunJournal {
             state.commits += 1;
             let entries = std::mem::take(&mut state.queue);
             // Stores keep an index of leases, so that each extension costs.
-            let is_stale = state.extended.elapsed() >= self.0.lease / 6;
+            let extended = state.extended.map(|extended| extended.elapsed());
+            let is_stale = extended.is_none_or(|time| time >= self.0.lease / 6);
             let (queued, revision) = (state.queued, state.revision);
             (entries, queued, revision, state.commits, is_stale)
         };
@@ -157,8 +158,11 @@ impl RunJournal {
             }
             let is_extended = commit.expires.is_some();
             // A commit that was made, and whose answer was lost, is found by its number.
+            let made = Revision::new(revision.epoch, revision.next + entries.len() as u64);
             let written = match runs.commit(id, commit).await {
-                Ok(Committed::At(revision)) => Ok(Some(revision)),
+                Ok(Committed::At(revision)) if revision == made => Ok(Some(revision)),
+                // It was made when its answer was lost, and others have written since.
+                Ok(Committed::At(_)) => self.catch_up(made).await.map(Some),
                 Ok(_) => self.catch_up(revision).await.map(|caught_up| {
                     revision = caught_up;
                     None
@@ -183,7 +187,7 @@ impl RunJournal {
                     state.revision = revision;
                     state.written = queued;
                     if is_extended {
-                        state.extended = begun;
+                        state.extended = Some(begun);
                     }
                     let is_released = record.is_some();
                     if let Some(record) = record {
@@ -233,6 +237,10 @@ impl RunJournal {
                 }
             }
             state.revision = head.revision;
+            // Whoever sends a message to a run that waits makes it due.
+            if head.expires.is_none_or(|at| at <= now()) {
+                state.extended = None;
+            }
         }
         self.0.changed.notify_waiters();
         Ok(head.revision)

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use switchboard_core::callback::BoxError;
+use switchboard_core::callback::{BoxError, BoxFuture};
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, ListQuery, SearchQuery,
+    Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, JOURNAL_PREFIX,
+    ListQuery, SearchQuery,
 };
 
 /// The moment of a crash, relative to a write.
@@ -30,7 +31,12 @@ struct Inner {
     is_gone: AtomicBool,
     /// Ends the process; otherwise all calls from the crash on never return.
     kill: Option<fn()>,
+    /// The write whose answer is lost, and what others do until it is repeated.
+    lost: Option<(usize, Meanwhile)>,
 }
+
+/// Something that others do.
+pub(crate) type Meanwhile = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl FaultStore {
     /// Crashes at the given write, counted from 1.
@@ -45,6 +51,19 @@ impl FaultStore {
             crash,
             is_gone: AtomicBool::new(false),
             kill,
+            lost: None,
+        }))
+    }
+
+    /// Loses the answer to the given write, counted from 1, if it is one to a journal, and repeats it later, as stores do whose connection was lost.
+    pub(crate) fn losing_an_answer(store: Conversations, at: usize, meanwhile: Meanwhile) -> Self {
+        Self(Arc::new(Inner {
+            store,
+            writes: AtomicUsize::new(0),
+            crash: None,
+            is_gone: AtomicBool::new(false),
+            kill: None,
+            lost: Some((at, meanwhile)),
         }))
     }
 
@@ -93,7 +112,7 @@ impl ConversationStore for FaultStore {
     async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
         self.check().await;
         // Leases are extended whenever the time has come.
-        let number = if commit.entries.is_empty() {
+        let number = if commit.entries.is_empty() && commit.details.is_none() {
             0
         } else {
             self.0.writes.fetch_add(1, Ordering::SeqCst) + 1
@@ -101,6 +120,13 @@ impl ConversationStore for FaultStore {
         let crash = self.0.crash.filter(|(at, _)| *at == number);
         if let Some((_, Moment::BeforeWrite)) = crash {
             self.crash().await;
+        }
+        if let Some((at, meanwhile)) = &self.0.lost
+            && *at == number
+            && id.starts_with(JOURNAL_PREFIX)
+        {
+            let _ = self.0.store.commit(id, commit.clone()).await;
+            meanwhile().await;
         }
         let committed = self.0.store.commit(id, commit).await;
         if crash.is_some() {

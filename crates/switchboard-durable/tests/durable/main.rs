@@ -10,9 +10,11 @@ mod fault_store;
 mod inner_runs;
 mod killed;
 mod logged;
+mod lost_answers;
 mod order;
 #[cfg(unix)]
 mod outages;
+mod places;
 mod replays;
 mod runs;
 mod sizes;

@@ -207,6 +207,30 @@ async fn a_process_takes_up_no_more_runs_of_others_than_it_is_to_have_at_once() 
     worker.await.unwrap();
 }
 
+#[tokio::test]
+async fn a_process_that_shuts_down_begins_no_run_that_waits_for_its_conversation() {
+    let store = Conversations::in_memory();
+    let is_taken = store
+        .lease("talk", "somebody", Duration::from_secs(60))
+        .await;
+    assert!(is_taken.unwrap());
+    let durable = DurableRunner::new(Embedded::new(store.clone()), &echo());
+    let run = durable.start("talk", "m1", "Hi").await.unwrap();
+    // Long enough for it to wait for the conversation.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let drained = durable.drain(Duration::from_secs(5));
+    let freed = store.release("talk", "somebody");
+    let (is_drained, freed) = tokio::join!(drained, freed);
+    freed.unwrap();
+    assert!(is_drained);
+    let record = run.record().await.unwrap();
+    assert_eq!(record.status, RunStatus::Pending { reason: None });
+    let next = DurableRunner::new(Embedded::new(store), &echo());
+    assert_eq!(next.recover().await.unwrap(), 1);
+    let run = next.attach(run.id()).await.unwrap();
+    assert_eq!(run.wait().await.unwrap().text().as_deref(), Some("re: Hi"));
+}
+
 /// The states of the runs of the conversation `talk`, as they are stored.
 struct RunStores<'a>(&'a Conversations);
 

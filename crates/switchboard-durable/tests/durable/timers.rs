@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{ConversationStore as _, Conversations};
-use switchboard_core::journal::Later;
+use switchboard_core::journal::{Later, Transient};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Runner, Session as _, Tool, ToolContext, tool};
 use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunRecord, RunStatus};
@@ -65,6 +65,58 @@ async fn a_tool_that_has_not_finished_is_called_again_with_the_same_key() {
     let keys = keys.lock().unwrap().clone();
     assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
     assert_eq!(model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_tool_that_may_begin_once_and_says_that_it_has_not_finished_is_called_again() {
+    let (model, calls) = (script(), Arc::new(AtomicUsize::new(0)));
+    let remind: Tool = tool("remind").at_most_once().run({
+        let calls = calls.clone();
+        move |_ctx, (): ()| {
+            let number = calls.fetch_add(1, Ordering::SeqCst);
+            async move {
+                match number {
+                    0 => Err(Later::after(Duration::from_millis(20)).into()),
+                    1 => Err(Transient::new("the calendar restarts").into()),
+                    _ => Ok::<_, BoxError>("It is time."),
+                }
+            }
+        }
+    });
+    let agent = agent(&model, remind);
+    let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &agent);
+    let run = durable.start("talk", "m1", "Remind me").await.unwrap();
+    let ended = run.wait().await.unwrap();
+    assert_eq!(ended.text().as_deref(), Some("You are reminded."));
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+    let requests = model.requests();
+    let output = requests[1].input.last().unwrap().output().unwrap();
+    assert!(output.to_string().contains("It is time."), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_message_behind_a_run_that_waits_for_long_is_in_no_memory_either() {
+    let (model, keys) = (script(), Arc::default());
+    let agent = agent(&model, reminder(Duration::from_secs(24 * 3600), &keys));
+    let store = Conversations::in_memory();
+    let durable = DurableRunner::new(Embedded::new(store), &agent);
+    let first = durable.start("talk", "m1", "Remind me").await.unwrap();
+    paused(&first).await;
+    let second = durable.start("talk", "m2", "Hi").await.unwrap();
+    let soon = SystemTime::now() + Duration::from_secs(30);
+    let put_off = loop {
+        let record = second.record().await.unwrap();
+        if record.due > Some(soon) {
+            break record;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(put_off.status, RunStatus::Pending { reason: None });
+    // Not for the whole day: the first may be resumed before.
+    assert!(put_off.due < Some(soon + Duration::from_secs(60)));
+    assert_eq!(durable.recover().await.unwrap(), 0);
+    // Nothing is left to drain.
+    assert!(durable.drain(Duration::from_secs(5)).await);
 }
 
 #[tokio::test]

@@ -90,6 +90,10 @@ impl Logged {
 }
 
 impl IntoEngine for Logged {
+    fn name(&self) -> String {
+        "logged".to_owned()
+    }
+
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
         Arc::new(LoggedEngine {
             settings: self,
