@@ -1,0 +1,141 @@
+//! Tasks that wait for decisions and people.
+
+use serde_json::{Value, json};
+
+use super::{AGENT, error_code, message, reply, request, result, send, stream, summary, texts};
+use crate::support::{SseEvent, TestServer};
+
+#[tokio::test]
+async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
+    let server = TestServer::start().await;
+    let task = send(&server.client, message("refund my bill")).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let parts = &task["status"]["message"]["parts"];
+    assert_eq!(
+        parts[0]["text"],
+        "Billing wants to call refund with {\"amount\":5}. Answer \"approve\" or \"reject\"."
+    );
+    assert_eq!(parts[1]["data"]["waiting"][0]["tool"], "refund");
+    // What is no decision changes nothing.
+    let unclear = send(&server.client, reply(&task, "yes, but only 3")).await;
+    assert_eq!(unclear["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let stored = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
+    assert_eq!(stored, task);
+    // A task that waits can be subscribed to: the stream has the task, and then what comes of the next message.
+    let path = format!("{AGENT}/tasks/{}:subscribe", task["id"].as_str().unwrap());
+    let mut subscribed = server
+        .client
+        .open(request(&server.client, "GET", &path))
+        .await;
+    assert_eq!(
+        subscribed.next().await.unwrap().json(),
+        json!({"task": task})
+    );
+    let updates = stream(
+        &server.client,
+        "SendStreamingMessage",
+        json!({"message": reply(&task, "approve")}),
+    )
+    .await;
+    let (states, text) = summary(&updates);
+    assert_eq!(states, ["WORKING", "COMPLETED"]);
+    assert_eq!(text, "Billing: I got refunded {\"amount\":5}.");
+    let seen: Vec<Value> = subscribed.rest().await.iter().map(SseEvent::json).collect();
+    assert_eq!(summary(&seen), (states, text));
+    let done = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
+    let roles: Vec<&str> = done["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"]);
+    // A task that has ended takes no message.
+    let late = json!({"message": reply(&task, "approve")});
+    assert_eq!(
+        error_code(&server.client, "SendMessage", late).await,
+        -32004
+    );
+}
+
+#[tokio::test]
+async fn decisions_can_be_data_and_a_rejection_has_a_reason() {
+    let server = TestServer::start().await;
+    let task = send(&server.client, message("refund my bill")).await;
+    let call_id = &task["status"]["message"]["parts"][1]["data"]["waiting"][0]["call_id"];
+    let mut decided = reply(&task, "");
+    decided["parts"] = json!([{"data": {"decisions": [{"call_id": call_id, "approve": false, "message": "ask a manager"}]}}]);
+    let done = send(&server.client, decided).await;
+    assert_eq!(texts(&done), ["Billing: I got ask a manager."]);
+    let task = send(&server.client, message("refund my bill")).await;
+    let done = send(&server.client, reply(&task, "no: it is too late")).await;
+    assert_eq!(texts(&done), ["Billing: I got it is too late."]);
+}
+
+#[tokio::test]
+async fn the_next_message_of_a_task_answers_for_a_person() {
+    let server = TestServer::start().await;
+    let task = send(&server.client, message("a person")).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(
+        task["status"]["message"]["parts"][0]["text"],
+        "Ann is asked for an answer. The next message of this task is the answer."
+    );
+    let done = send(&server.client, reply(&task, "I am here.")).await;
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(texts(&done), ["I am here."]);
+}
+
+#[tokio::test]
+async fn a_decision_through_the_api_completes_the_task() {
+    let server = TestServer::start().await;
+    let task = send(&server.client, message("refund my bill")).await;
+    let waiting = &task["status"]["message"]["parts"][1]["data"]["waiting"][0];
+    let path = format!(
+        "/api/conversations/{}/decisions",
+        task["contextId"].as_str().unwrap()
+    );
+    let body = json!({"decisions": [{"call_id": waiting["call_id"], "approve": true}]});
+    server.client.post(&path, body).await.ok();
+    let done = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
+    // Another message instead of a decision ends the wait, and the task.
+    let task = send(&server.client, message("refund my bill")).await;
+    let mut other = message("never mind");
+    other["contextId"] = task["contextId"].clone();
+    send(&server.client, other).await;
+    let dropped = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
+    assert_eq!(dropped["status"]["state"], "TASK_STATE_CANCELED");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_is_cancelled_with_its_wait() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let task = send(client, message("refund my bill")).await;
+    let is_waiting = async || {
+        let listed = client.get("/api/conversations").await.ok();
+        listed["conversations"][0]["is_waiting"].clone()
+    };
+    assert_eq!(is_waiting().await, true);
+    let cancelled = result(client, "CancelTask", json!({"id": task["id"]})).await;
+    assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(is_waiting().await, false);
+    let context = task["contextId"].as_str().unwrap();
+    let call_id = &task["status"]["message"]["parts"][1]["data"]["waiting"][0]["call_id"];
+    let decisions = json!({"decisions": [{"call_id": call_id, "approve": true}]});
+    let decided = client
+        .post(
+            &format!("/api/conversations/{context}/decisions"),
+            decisions,
+        )
+        .await;
+    assert_eq!(decided.error_code(), (409, "conflict".to_owned()));
+    let mut next = message("hello");
+    next["contextId"] = context.into();
+    assert_eq!(
+        texts(&send(client, next).await),
+        ["Billing: you said hello"]
+    );
+}
