@@ -6,13 +6,14 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 use switchboard_core::conversation::Expected;
+use switchboard_core::stream::EventKind;
 
 use super::record::TaskRecord;
 use super::types::Task;
 use super::updates::TaskUpdates;
 use crate::event_log::Read;
 use crate::runs::RunRecord;
-use crate::service::{Caller, Service};
+use crate::service::{Caller, Service, wait_keys};
 
 /// The task of a run that is under way, with what has come of it so far.
 pub(super) fn live_task(record: &TaskRecord, run: &RunRecord) -> TaskUpdates {
@@ -23,11 +24,12 @@ pub(super) fn live_task(record: &TaskRecord, run: &RunRecord) -> TaskUpdates {
     updates
 }
 
-/// Follows a run to its end, and stores the task.
+/// Follows a run to its end, and stores the task. `waited` is the task as it was before, if the run went on with it.
 pub(super) async fn keep_record(
     service: Service,
     caller: Caller,
     mut record: TaskRecord,
+    waited: Option<TaskRecord>,
     run: Arc<RunRecord>,
 ) {
     let mut updates = TaskUpdates::new(record.task.clone());
@@ -37,20 +39,46 @@ pub(super) async fn keep_record(
             updates.translate(&event.event, &run);
         }
     }
-    if !updates.is_settled() {
-        updates.fail("The run ended without a result.");
+    if let Some(waited) = waited
+        && is_without_effect(&service, &caller, &waited, &run).await
+    {
+        record = waited;
+    } else {
+        if !updates.is_settled() {
+            updates.fail("The run ended without a result.");
+        }
+        record.set_waiting(&updates.waiting);
+        record.task = updates.task;
+        record.run = None;
+        let head = match service.conversation(&caller, &record.task.context_id) {
+            Ok(conversation) => conversation.head().await.ok().flatten(),
+            Err(_) => None,
+        };
+        record.next = head.map_or(0, |head| head.revision.next);
     }
-    record.set_waiting(&updates.waiting);
-    record.task = updates.task;
-    record.run = None;
-    let head = match service.conversation(&caller, &record.task.context_id) {
-        Ok(conversation) => conversation.head().await.ok().flatten(),
-        Err(_) => None,
-    };
-    record.next = head.map_or(0, |head| head.revision.next);
     if let Err(error) = record.save(&service, &caller, Expected::Any).await {
         tracing::error!(%error, task = record.task.id, "a task could not be stored");
     }
+}
+
+/// Returns `true` if a run could not go on with a task, and this is no failure of the task: another decision came first, or
+/// the service shuts down.
+async fn is_without_effect(
+    service: &Service,
+    caller: &Caller,
+    waited: &TaskRecord,
+    run: &RunRecord,
+) -> bool {
+    if !run.has_only_begun() || run.is_cancelled() {
+        return false;
+    }
+    let last = run.log.last();
+    let is_stopped =
+        last.is_some_and(|last| matches!(last.event.kind, EventKind::RunStopped { .. }));
+    let context = &waited.task.context_id;
+    let waiting = service.waiting_for(caller, context).await;
+    let is_decided = waiting.is_ok_and(|waiting| wait_keys(&waiting) != waited.waiting);
+    is_stopped || is_decided
 }
 
 /// The task, and then its updates after the event with this number. The last one is sent once it is stored.

@@ -6,10 +6,17 @@ mod refused;
 mod several_processes;
 mod tasks;
 mod waiting;
+mod watched_store;
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use switchboard_core::conversation::Conversations;
+use switchboard_core::{Agent, Team, tool};
+use switchboard_server::{ServedTeam, Service};
+use tokio::sync::Semaphore;
 
-use crate::support::{Answer, Client, with_json};
+use crate::support::{Answer, Client, Events, RuleModel, TestServer, with_json};
 
 const AGENT: &str = "/a2a/support";
 
@@ -122,4 +129,63 @@ async fn listed(client: &Client, parameters: Value) -> Vec<String> {
         state.replace("TASK_STATE_", "")
     };
     tasks.iter().map(state).collect()
+}
+
+/// The decision that approves the call that a task has asked for first.
+fn approval(task: &Value) -> (String, Value) {
+    let call = &task["status"]["message"]["parts"][1]["data"]["waiting"][0]["call_id"];
+    let path = format!(
+        "/api/conversations/{}/decisions",
+        task["contextId"].as_str().unwrap()
+    );
+    (
+        path,
+        json!({"decisions": [{"call_id": call, "approve": true}]}),
+    )
+}
+
+/// Approves the call of a task through the API, and waits for the end of its run.
+async fn approve(client: &Client, task: &Value) -> Answer {
+    let (path, body) = approval(task);
+    client.post(&path, body).await
+}
+
+/// Begins to carry the call of a task out. Returns the events of its run, and the run.
+async fn begin_approval(client: &Client, task: &Value) -> (Events, String) {
+    let (path, mut body) = approval(task);
+    body["stream"] = json!(true);
+    let events = client
+        .open(with_json(client.request("POST", &path), &body))
+        .await;
+    let run = events.headers["x-run-id"].to_str().unwrap().to_owned();
+    (events, run)
+}
+
+/// Reads events until an agent has said something.
+async fn until_said(events: &mut Events) {
+    loop {
+        let event = events.next().await.expect("nothing was said");
+        if event.json()["type"] == "text_delta" {
+            return;
+        }
+    }
+}
+
+/// A server with an agent that pays back once the gate has a permit for it.
+async fn slow_refunds(store: Conversations, gate: &Arc<Semaphore>) -> TestServer {
+    let gate = gate.clone();
+    let refund = tool::<()>("refund").needs_approval();
+    let refund = refund.run_raw(&json!({"type": "object"}), move |_ctx| {
+        let gate = gate.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            "paid"
+        }
+    });
+    let clerk = Agent::new("Clerk").tool(refund).model(RuleModel::new());
+    let team: Team = Team::new().agent(clerk).build().unwrap();
+    let service = Service::builder()
+        .team(ServedTeam::new("support", team, ()))
+        .conversations(store);
+    TestServer::of(service.build().unwrap()).await
 }

@@ -290,6 +290,23 @@ async fn what_waits_is_listed_over_all_conversations_until_it_is_decided() {
 }
 
 #[tokio::test]
+async fn what_waits_is_listed_after_a_message_whose_run_has_failed() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    send(client, "c", "refund my bill").await;
+    let run = send(client, "c", "fail").await;
+    assert_eq!(run["status"], "failed");
+    let waiting = client.get("/api/waiting").await.ok();
+    assert_eq!(waiting["waiting"][0]["conversation"], "c");
+    let call = &waiting["waiting"][0]["calls"][0]["call_id"];
+    let body = json!({"decisions": [{"call_id": call, "approve": true}]});
+    let decided = client.post("/api/conversations/c/decisions", body).await;
+    assert_eq!(decided.ok()["status"], "completed");
+    let waiting = client.get("/api/waiting").await.ok();
+    assert_eq!(waiting["waiting"], json!([]));
+}
+
+#[tokio::test]
 async fn a_team_is_described_and_drawn_as_json() {
     let server = TestServer::with(|builder| builder.studio(Studio::new())).await;
     let client = &server.client;

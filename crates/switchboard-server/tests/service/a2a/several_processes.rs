@@ -1,9 +1,17 @@
 //! Tasks of several processes that share a store.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use switchboard_core::conversation::Conversations;
+use tokio::sync::Semaphore;
 
-use super::{AGENT, begin, listed, message, reply, request, result, send, state, summary};
+use super::watched_store::WatchedStore;
+use super::{
+    AGENT, approve, begin, begin_approval, call, error_code, listed, message, reply, request,
+    result, send, slow_refunds, state, summary, texts, until_said,
+};
 use crate::support::{TestServer, until, with_json};
 
 /// Two processes, as far as the store can tell.
@@ -66,6 +74,13 @@ async fn a_task_whose_decision_is_carried_out_by_another_process_is_under_way() 
     until(|| async { state(&one.client, &waits).await == "COMPLETED" }).await;
 }
 
+/// A connection of a process to the store in a file.
+async fn open_file(folder: &Path) -> Conversations {
+    let path = folder.join("conversations.db");
+    let store = switchboard_sessions::open(&format!("sqlite:{}", path.display())).await;
+    store.unwrap()
+}
+
 /// Makes all processes look as if their leases were over, as after they were killed.
 async fn end_leases(store: &Conversations) {
     for head in store.list(None).await.unwrap() {
@@ -122,4 +137,159 @@ async fn a_task_of_another_process_is_cancelled_there() {
     let cancelled = result(&other.client, "CancelTask", json!({"id": task["id"]})).await;
     assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
     assert_eq!(state(&one.client, &task).await, "CANCELED");
+}
+
+#[tokio::test]
+async fn a_decision_that_was_cut_off_is_known_after_the_list_of_what_waits_was_read() {
+    let store = Conversations::in_memory();
+    let one = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let other = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let waits = send(&one.client, message("refund my bill slowly")).await;
+    let (mut events, _) = begin_approval(&other.client, &waits).await;
+    until_said(&mut events).await;
+    until(|| async {
+        end_leases(&store).await;
+        let waiting = one.client.get("/api/waiting").await.ok();
+        assert_eq!(waiting["waiting"], json!([]));
+        state(&one.client, &waits).await == "FAILED"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_decision_that_fails_in_another_process_is_a_failed_task() {
+    let (one, other) = two_servers().await;
+    let waits = send(&one.client, message("refund my bill, which breaks")).await;
+    approve(&other.client, &waits).await.ok();
+    assert_eq!(state(&one.client, &waits).await, "FAILED");
+}
+
+#[tokio::test]
+async fn a_task_that_another_process_has_changed_meanwhile_is_read_again() {
+    let store = Conversations::in_memory();
+    let watched = WatchedStore::new(&store);
+    let held = Conversations::new(watched.clone());
+    let one = TestServer::with(|builder| builder.conversations(held)).await;
+    let other = TestServer::with(|builder| builder.conversations(store)).await;
+    let waits = send(&other.client, message("refund my bill twice")).await;
+    approve(&other.client, &waits).await.ok();
+    // One sees that the task waits for the second call, and is held up before it stores that.
+    watched.hold_back();
+    let asked = {
+        let (client, waits) = (one.client.clone(), waits.clone());
+        tokio::spawn(async move { state(&client, &waits).await })
+    };
+    until(|| async { watched.is_held() }).await;
+    let done = send(&other.client, reply(&waits, "approve")).await;
+    assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
+    watched.release();
+    assert_eq!(asked.await.unwrap(), "COMPLETED");
+    let after = result(&one.client, "GetTask", json!({"id": waits["id"]})).await;
+    assert_eq!(after, done);
+}
+
+#[tokio::test]
+async fn a_decision_that_another_process_carries_out_is_cancelled_with_its_task() {
+    let (one, other) = two_servers().await;
+    let waits = send(&one.client, message("refund my bill slowly")).await;
+    let (mut events, _) = begin_approval(&other.client, &waits).await;
+    until_said(&mut events).await;
+    let cancelled = result(&one.client, "CancelTask", json!({"id": waits["id"]})).await;
+    assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(state(&other.client, &waits).await, "CANCELED");
+    let late = approve(&other.client, &waits).await;
+    assert_eq!(late.error_code(), (409, "conflict".to_owned()));
+}
+
+#[tokio::test]
+async fn a_call_that_is_being_carried_out_is_neither_approved_again_nor_cancelled_beside_it() {
+    let store = Conversations::in_memory();
+    let gate = Arc::new(Semaphore::new(0));
+    let one = slow_refunds(store.clone(), &gate).await;
+    let other = slow_refunds(store.clone(), &gate).await;
+    let waits = send(&one.client, message("a refund")).await;
+    let (events, _) = begin_approval(&other.client, &waits).await;
+    until(|| async { state(&one.client, &waits).await == "WORKING" }).await;
+    for client in [&one.client, &other.client] {
+        let again = approve(client, &waits).await;
+        assert_eq!(again.error_code(), (409, "conflict".to_owned()));
+        let again = json!({"message": reply(&waits, "approve")});
+        assert_eq!(error_code(client, "SendMessage", again).await, -32004);
+    }
+    gate.add_permits(1);
+    events.rest().await;
+    until(|| async { state(&one.client, &waits).await == "COMPLETED" }).await;
+    assert_eq!(gate.available_permits(), 0);
+
+    // One that is cancelled meanwhile is not approved afterwards, and the wait is over.
+    let waits = send(&one.client, message("a refund")).await;
+    let (events, _) = begin_approval(&other.client, &waits).await;
+    until(|| async { state(&one.client, &waits).await == "WORKING" }).await;
+    let cancelled = result(&one.client, "CancelTask", json!({"id": waits["id"]})).await;
+    assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    drop(events);
+    for client in [&one.client, &other.client] {
+        let late = approve(client, &waits).await;
+        assert_eq!(late.error_code(), (409, "conflict".to_owned()));
+        let waiting = client.get("/api/waiting").await.ok();
+        assert_eq!(waiting["waiting"], json!([]));
+    }
+    assert_eq!(state(&other.client, &waits).await, "CANCELED");
+}
+
+#[tokio::test]
+async fn a_task_that_is_approved_twice_at_once_is_carried_out_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(Semaphore::new(1_000));
+    let one = slow_refunds(open_file(folder.path()).await, &gate).await;
+    let other = slow_refunds(open_file(folder.path()).await, &gate).await;
+    for round in 1..=20 {
+        let waits = send(&one.client, message("a refund")).await;
+        let by_message = async {
+            let parameters = json!({"message": reply(&waits, "approve")});
+            call(&one.client, "SendMessage", parameters).await
+        };
+        let (_, _, _) = tokio::join!(
+            by_message,
+            approve(&other.client, &waits),
+            approve(&one.client, &waits),
+        );
+        let done = result(&one.client, "GetTask", json!({"id": waits["id"]})).await;
+        assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+        assert_eq!(texts(&done), ["Clerk: I got paid."]);
+        assert_eq!(gate.available_permits(), 1_000 - round);
+        let waiting = other.client.get("/api/waiting").await.ok();
+        assert_eq!(waiting["waiting"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_approved_and_cancelled_at_once_is_one_of_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(Semaphore::new(1_000));
+    let one = slow_refunds(open_file(folder.path()).await, &gate).await;
+    let other = slow_refunds(open_file(folder.path()).await, &gate).await;
+    for round in 0..20 {
+        let waits = send(&one.client, message("a refund")).await;
+        let before = gate.available_permits();
+        let pause = std::time::Duration::from_micros(round * 400);
+        let cancel = async {
+            tokio::time::sleep(pause).await;
+            call(&one.client, "CancelTask", json!({"id": waits["id"]})).await
+        };
+        let (cancelled, _) = tokio::join!(cancel, approve(&other.client, &waits));
+        let state = state(&other.client, &waits).await;
+        match state.as_str() {
+            "CANCELED" => assert!(cancelled.json()["error"].is_null(), "{}", cancelled.text),
+            "COMPLETED" => {
+                assert_eq!(cancelled.json()["error"]["code"], -32002);
+                assert_eq!(gate.available_permits(), before - 1);
+            }
+            other => panic!("{other}: {}", cancelled.text),
+        }
+        let late = approve(&other.client, &waits).await;
+        assert_eq!(late.error_code(), (409, "conflict".to_owned()));
+        let waiting = other.client.get("/api/waiting").await.ok();
+        assert_eq!(waiting["waiting"], json!([]));
+    }
 }

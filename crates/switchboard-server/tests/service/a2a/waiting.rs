@@ -1,9 +1,13 @@
 //! Tasks that wait for decisions and people.
 
 use serde_json::{Value, json};
+use switchboard_core::conversation::{ConversationStore, Conversations};
 
-use super::{AGENT, error_code, message, reply, request, result, send, stream, summary, texts};
-use crate::support::{SseEvent, TestServer};
+use super::{
+    AGENT, approve, begin_approval, error_code, message, reply, request, result, send, state,
+    stream, summary, texts, until_said,
+};
+use crate::support::{PATIENCE, SseEvent, TestServer};
 
 #[tokio::test]
 async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
@@ -16,11 +20,14 @@ async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
         "Billing wants to call refund with {\"amount\":5}. Answer \"approve\" or \"reject\"."
     );
     assert_eq!(parts[1]["data"]["waiting"][0]["tool"], "refund");
-    // What is no decision changes nothing.
+    // What is no decision is in the history, and changes nothing else.
     let unclear = send(&server.client, reply(&task, "yes, but only 3")).await;
     assert_eq!(unclear["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
     let stored = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
-    assert_eq!(stored, task);
+    assert_eq!(stored["status"], task["status"]);
+    assert_eq!(stored["history"], unclear["history"]);
+    assert_eq!(stored["history"][1]["parts"][0]["text"], "yes, but only 3");
+    let task = stored;
     // A task that waits can be subscribed to: the stream has the task, and then what comes of the next message.
     let path = format!("{AGENT}/tasks/{}:subscribe", task["id"].as_str().unwrap());
     let mut subscribed = server
@@ -49,7 +56,7 @@ async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
         .iter()
         .map(|message| message["role"].as_str().unwrap())
         .collect();
-    assert_eq!(roles, ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"]);
+    assert_eq!(roles, ["ROLE_USER", "ROLE_USER", "ROLE_AGENT", "ROLE_USER"]);
     // A task that has ended takes no message.
     let late = json!({"message": reply(&task, "approve")});
     assert_eq!(
@@ -90,13 +97,7 @@ async fn the_next_message_of_a_task_answers_for_a_person() {
 async fn a_decision_through_the_api_completes_the_task() {
     let server = TestServer::start().await;
     let task = send(&server.client, message("refund my bill")).await;
-    let waiting = &task["status"]["message"]["parts"][1]["data"]["waiting"][0];
-    let path = format!(
-        "/api/conversations/{}/decisions",
-        task["contextId"].as_str().unwrap()
-    );
-    let body = json!({"decisions": [{"call_id": waiting["call_id"], "approve": true}]});
-    server.client.post(&path, body).await.ok();
+    approve(&server.client, &task).await.ok();
     let done = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
@@ -138,4 +139,86 @@ async fn a_task_that_waits_is_cancelled_with_its_wait() {
         texts(&send(client, next).await),
         ["Billing: you said hello"]
     );
+}
+
+#[tokio::test]
+async fn a_task_whose_decision_through_the_api_fails_or_is_cancelled_ends_so() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let task = send(client, message("refund my bill, which breaks")).await;
+    assert_eq!(approve(client, &task).await.ok()["status"], "failed");
+    let failed = result(client, "GetTask", json!({"id": task["id"]})).await;
+    assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED");
+    let reason = &failed["status"]["message"]["parts"][0]["text"];
+    assert!(
+        reason.as_str().unwrap().contains("the provider is down"),
+        "{reason}"
+    );
+
+    let task = send(client, message("refund my bill slowly")).await;
+    let (mut events, run) = begin_approval(client, &task).await;
+    until_said(&mut events).await;
+    let cancel = format!("/api/runs/{run}/cancel");
+    client.post(&cancel, json!({})).await.ok();
+    let cancelled = result(client, "GetTask", json!({"id": task["id"]})).await;
+    assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    // Another message does not change what the task came to.
+    let task = send(client, message("refund my bill, which breaks")).await;
+    approve(client, &task).await.ok();
+    let mut next = message("hello");
+    next["contextId"] = task["contextId"].clone();
+    send(client, next).await;
+    assert_eq!(state(client, &task).await, "FAILED");
+}
+
+#[tokio::test]
+async fn a_task_that_was_decided_is_completed_whatever_is_said_afterwards() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let task = send(client, message("refund my bill")).await;
+    approve(client, &task).await.ok();
+    let mut next = message("hello");
+    next["contextId"] = task["contextId"].clone();
+    send(client, next).await;
+    let done = result(client, "GetTask", json!({"id": task["id"]})).await;
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
+}
+
+#[tokio::test]
+async fn a_task_that_waits_again_after_a_decision_through_the_api_is_decided_by_its_next_message() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let task = send(client, message("refund my bill twice")).await;
+    assert_eq!(approve(client, &task).await.ok()["status"], "waiting");
+    // Nobody has asked for the task since.
+    let done = send(client, reply(&task, "approve")).await;
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
+}
+
+#[tokio::test]
+async fn a_decision_that_fails_before_it_is_carried_out_leaves_the_task_and_the_conversation_waiting()
+ {
+    let store = Conversations::in_memory();
+    let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let client = &server.client;
+    let task = send(client, message("refund my bill")).await;
+    let context = task["contextId"].as_str().unwrap();
+    // Another run has the conversation, as far as the store can tell.
+    let lease = ConversationStore::lease(&store, context, "another", PATIENCE);
+    assert!(lease.await.unwrap());
+    let (events, run) = begin_approval(client, &task).await;
+    let cancel = format!("/api/runs/{run}/cancel");
+    let cancelled = client.post(&cancel, json!({})).await.ok();
+    assert_eq!(cancelled["status"], "cancelled");
+    drop(events);
+    assert_eq!(state(client, &task).await, "INPUT_REQUIRED");
+    let waiting = client.get("/api/waiting").await.ok();
+    assert_eq!(waiting["waiting"][0]["conversation"], context);
+    ConversationStore::release(&store, context, "another")
+        .await
+        .unwrap();
+    approve(client, &task).await.ok();
+    assert_eq!(state(client, &task).await, "COMPLETED");
 }
