@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
-use switchboard_core::conversation::Expected;
+use switchboard_core::conversation::{Expected, Revision};
 use switchboard_core::stream::EventKind;
 
 use super::record::TaskRecord;
@@ -24,12 +24,19 @@ pub(super) fn live_task(record: &TaskRecord, run: &RunRecord) -> TaskUpdates {
     updates
 }
 
+/// A task that waited for a decision or an answer, before its run went on.
+pub(super) struct WaitingTask {
+    pub(super) record: TaskRecord,
+    /// The revision at which the task was stored when its run went on.
+    pub(super) resumed: Revision,
+}
+
 /// Follows a run to its end, and stores the task. `waited` is the task as it was before, if the run went on with it.
 pub(super) async fn keep_record(
     service: Service,
     caller: Caller,
     mut record: TaskRecord,
-    waited: Option<TaskRecord>,
+    waited: Option<WaitingTask>,
     run: Arc<RunRecord>,
 ) {
     let mut updates = TaskUpdates::new(record.task.clone());
@@ -39,10 +46,12 @@ pub(super) async fn keep_record(
             updates.translate(&event.event, &run);
         }
     }
+    let mut expected = Expected::Any;
     if let Some(waited) = waited
-        && is_without_effect(&service, &caller, &waited, &run).await
+        && is_without_effect(&service, &caller, &waited.record, &run).await
     {
-        record = waited;
+        record = waited.record;
+        expected = Expected::At(waited.resumed);
     } else {
         if !updates.is_settled() {
             updates.fail("The run ended without a result.");
@@ -56,7 +65,7 @@ pub(super) async fn keep_record(
         };
         record.next = head.map_or(0, |head| head.revision.next);
     }
-    if let Err(error) = record.save(&service, &caller, Expected::Any).await {
+    if let Err(error) = record.save(&service, &caller, expected).await {
         tracing::error!(%error, task = record.task.id, "a task could not be stored");
     }
 }

@@ -11,7 +11,7 @@ use switchboard_core::conversation::{Expected, Revision};
 
 use super::card;
 use super::error::{A2aError, A2aErrorKind};
-use super::follow::{keep_record, live_task, only_task, updates_of};
+use super::follow::{WaitingTask, keep_record, live_task, only_task, updates_of};
 use super::list::{self, TaskQuery};
 use super::message::{ClientMessage, Reply};
 use super::parameters::{
@@ -262,7 +262,11 @@ impl Agent {
         service.announce_process().await?;
         let saved = resumed.save(service, caller, Expected::At(revision));
         let revision = saved.await?.ok_or_else(too_late)?;
-        let options = self.options(&resumed, Some(&record), run_id);
+        let waited = WaitingTask {
+            record: record.clone(),
+            resumed: revision,
+        };
+        let options = self.options(&resumed, Some(waited), run_id);
         let run = match reply {
             Reply::Decisions(decisions) => {
                 service.decide(caller, &context, decisions, options).await
@@ -311,11 +315,11 @@ impl Agent {
     fn options(
         &self,
         record: &TaskRecord,
-        waited: Option<&TaskRecord>,
+        waited: Option<WaitingTask>,
         run_id: Arc<str>,
     ) -> MessageOptions {
         let (service, caller) = (self.service.clone(), self.caller.clone());
-        let (record, waited) = (record.clone(), waited.cloned());
+        let record = record.clone();
         MessageOptions {
             run_id: Some(run_id),
             follower: Some(Follower::new(move |run| {

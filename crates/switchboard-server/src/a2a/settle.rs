@@ -85,7 +85,17 @@ impl TaskRecord {
             return Ok(Some(revision));
         }
         let mut updates = TaskUpdates::new(self.task.clone());
-        updates.fail(CUT_OFF);
+        let mut waiting = Vec::new();
+        if !self.waiting.is_empty() {
+            waiting = service.waiting_for(caller, &self.task.context_id).await?;
+        }
+        if !waiting.is_empty() && wait_keys(&waiting) == self.waiting {
+            // Nothing of the decision was stored, and it can be made again.
+            let question = updates.question(&waiting);
+            updates.settle(TaskState::InputRequired, Some(question), None);
+        } else {
+            updates.fail(CUT_OFF);
+        }
         self.task = updates.task;
         self.run = None;
         self.save(service, caller, Expected::At(revision)).await

@@ -63,7 +63,9 @@ impl TaskState {
         match self {
             Self::InputRequired => true,
             // Its run stores the task when it ends, unless its process is killed.
-            Self::Submitted | Self::Working => matches!(other, Self::Working | Self::Failed),
+            Self::Submitted | Self::Working => {
+                matches!(other, Self::Working | Self::Failed | Self::InputRequired)
+            }
             _ => false,
         }
     }

@@ -157,6 +157,32 @@ async fn a_decision_that_was_cut_off_is_known_after_the_list_of_what_waits_was_r
 }
 
 #[tokio::test]
+async fn a_task_whose_decision_was_cut_off_before_it_was_carried_out_waits_again() {
+    let store = Conversations::in_memory();
+    let gate = Arc::new(Semaphore::new(0));
+    let one = slow_refunds(store.clone(), &gate).await;
+    let other = slow_refunds(store.clone(), &gate).await;
+    let waits = send(&one.client, message("a refund")).await;
+    let parameters = json!({"message": reply(&waits, "approve"),
+                            "configuration": {"returnImmediately": true}});
+    result(&other.client, "SendMessage", parameters).await;
+    assert_eq!(state(&one.client, &waits).await, "WORKING");
+    until(|| async {
+        end_leases(&store).await;
+        state(&one.client, &waits).await == "INPUT_REQUIRED"
+    })
+    .await;
+    let input_required = json!({"status": "TASK_STATE_INPUT_REQUIRED"});
+    assert_eq!(
+        listed(&one.client, input_required).await,
+        ["INPUT_REQUIRED"]
+    );
+    // The process was there after all: its own word counts.
+    gate.add_permits(1);
+    until(|| async { state(&one.client, &waits).await == "COMPLETED" }).await;
+}
+
+#[tokio::test]
 async fn a_decision_that_fails_in_another_process_is_a_failed_task() {
     let (one, other) = two_servers().await;
     let waits = send(&one.client, message("refund my bill, which breaks")).await;
