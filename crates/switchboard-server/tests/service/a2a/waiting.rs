@@ -1,13 +1,16 @@
 //! Tasks that wait for decisions and people.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use switchboard_core::conversation::{ConversationStore, Conversations};
+use tokio::sync::Semaphore;
 
 use super::{
-    AGENT, approve, begin_approval, error_code, message, reply, request, result, send, state,
-    stream, summary, texts, until_said,
+    AGENT, approve, begin_approval, error_code, message, reply, request, result, send,
+    slow_refunds, state, stream, summary, texts, until_said,
 };
-use crate::support::{PATIENCE, SseEvent, TestServer};
+use crate::support::{PATIENCE, SseEvent, TestServer, until};
 
 #[tokio::test]
 async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
@@ -221,4 +224,44 @@ async fn a_decision_that_fails_before_it_is_carried_out_leaves_the_task_and_the_
         .unwrap();
     approve(client, &task).await.ok();
     assert_eq!(state(client, &task).await, "COMPLETED");
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_while_its_call_is_carried_out_leaves_no_wait() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = slow_refunds(Conversations::in_memory(), &gate).await;
+    let client = &server.client;
+    let task = send(client, message("a refund")).await;
+    let parameters = json!({"message": reply(&task, "approve"),
+                            "configuration": {"returnImmediately": true}});
+    result(client, "SendMessage", parameters).await;
+    let cancelled = result(client, "CancelTask", json!({"id": task["id"]})).await;
+    assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    let waiting = client.get("/api/waiting").await.ok();
+    assert_eq!(waiting["waiting"], json!([]));
+    let late = approve(client, &task).await;
+    assert_eq!(late.error_code(), (409, "conflict".to_owned()));
+}
+
+#[tokio::test]
+async fn a_decision_that_came_too_late_is_no_failure_of_its_task() {
+    let store = Conversations::in_memory();
+    let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let client = &server.client;
+    let task = send(client, message("refund my bill")).await;
+    let context = task["contextId"].as_str().unwrap();
+    // Somebody else has the conversation, and ends its wait.
+    let lease = ConversationStore::lease(&store, context, "another", PATIENCE);
+    assert!(lease.await.unwrap());
+    let parameters = json!({"message": reply(&task, "approve"),
+                            "configuration": {"returnImmediately": true}});
+    result(client, "SendMessage", parameters).await;
+    let conversation = store.get(context);
+    let next = conversation.head().await.unwrap().unwrap().revision.next;
+    conversation.rewind(next).await.unwrap();
+    ConversationStore::release(&store, context, "another")
+        .await
+        .unwrap();
+    until(|| async { state(client, &task).await != "WORKING" }).await;
+    assert_eq!(state(client, &task).await, "CANCELED");
 }
