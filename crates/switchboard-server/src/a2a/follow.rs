@@ -8,10 +8,11 @@ use serde_json::Value;
 use switchboard_core::conversation::{Expected, Revision};
 use switchboard_core::stream::EventKind;
 
+use super::operations::Agent;
 use super::record::TaskRecord;
-use super::types::Task;
+use super::types::{Task, TaskState};
 use super::updates::TaskUpdates;
-use crate::event_log::Read;
+use crate::event_log::{EventReader, Read};
 use crate::runs::RunRecord;
 use crate::service::{Caller, Service, wait_keys};
 
@@ -92,39 +93,73 @@ async fn is_without_effect(
 
 /// The task, and then its updates after the event with this number. The last one is sent once it is stored.
 pub(super) fn updates_of(
+    agent: &Agent,
     run: &Arc<RunRecord>,
     updates: TaskUpdates,
     after: u64,
 ) -> BoxStream<'static, Value> {
     let first = updates.snapshot();
-    let state = (
-        run.clone(),
-        run.log.read_after(after),
+    let state = Following {
+        agent: agent.clone(),
+        run: run.clone(),
+        reader: run.log.read_after(after),
         updates,
-        Vec::new().into_iter(),
-    );
-    let rest = stream::unfold(state, |(run, mut reader, mut updates, mut waiting)| async {
-        loop {
-            if let Some(update) = waiting.next() {
-                return Some((update, (run, reader, updates, waiting)));
-            }
-            if updates.is_settled() {
-                return None;
-            }
-            let next: Vec<Value> = match reader.next().await {
-                Some(Read::Event(event)) => updates.translate(&event.event, &run),
-                Some(Read::Truncated(_)) => {
-                    vec![updates.fail("The client is too slow; get the task instead.")]
-                }
-                None => vec![updates.fail("The run ended without a result.")],
-            };
-            if updates.is_settled() {
-                run.log.closed().await;
-            }
-            waiting = next.into_iter();
-        }
+        waiting: Vec::new().into_iter(),
+    };
+    let rest = stream::unfold(state, |mut state| async {
+        let update = state.next().await?;
+        Some((update, state))
     });
     stream::once(async move { first }).chain(rest).boxed()
+}
+
+/// A client that follows the run of a task.
+struct Following {
+    agent: Agent,
+    run: Arc<RunRecord>,
+    reader: EventReader,
+    updates: TaskUpdates,
+    /// Updates that are still to be sent.
+    waiting: std::vec::IntoIter<Value>,
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(update) = self.waiting.next() {
+                return Some(update);
+            }
+            if self.updates.is_settled() {
+                return None;
+            }
+            let mut next: Vec<Value> = match self.reader.next().await {
+                Some(Read::Event(event)) => self.updates.translate(&event.event, &self.run),
+                Some(Read::Truncated(_)) => {
+                    let text = "The client is too slow; get the task instead.";
+                    vec![self.updates.fail(text)]
+                }
+                None => vec![self.updates.fail("The run ended without a result.")],
+            };
+            if self.updates.is_settled() {
+                self.run.log.closed().await;
+                if let Some(update) = self.other_end().await {
+                    next = vec![update];
+                }
+            }
+            self.waiting = next.into_iter();
+        }
+    }
+
+    /// The state of a task whose run could not go on with it, if that is no failure of the task.
+    async fn other_end(&self) -> Option<Value> {
+        let task = &self.updates.task;
+        if task.status.state != TaskState::Failed || !self.run.has_only_begun() {
+            return None;
+        }
+        let (record, _) = self.agent.load(&task.id).await.ok()?;
+        let is_other = record.task.status.state != TaskState::Failed;
+        is_other.then(|| TaskUpdates::new(record.task).state_update())
+    }
 }
 
 /// A stream of a task that waits.

@@ -144,7 +144,7 @@ impl Agent {
     ) -> Result<BoxStream<'static, Value>, A2aError> {
         let configuration = parameters.configuration()?;
         Ok(match self.begin(parameters, &configuration).await? {
-            Begun::Run(run, record) => updates_of(&run, TaskUpdates::new(record.task), 0),
+            Begun::Run(run, record) => updates_of(self, &run, TaskUpdates::new(record.task), 0),
             Begun::Unchanged(record) => only_task(record.task),
         })
     }
@@ -407,7 +407,7 @@ impl Agent {
                 for event in &events {
                     updates.translate(&event.event, &run);
                 }
-                Ok(updates_of(&run, updates, last))
+                Ok(updates_of(self, &run, updates, last))
             }
             None => Ok(self.wait_for_updates(record.task)),
         }
@@ -434,7 +434,7 @@ impl Agent {
                 match record.running(&self.service, &self.caller) {
                     Some(run) => {
                         let updates = TaskUpdates::new(record.task);
-                        return updates_of(&run, updates, 0).skip(1).boxed();
+                        return updates_of(self, &run, updates, 0).skip(1).boxed();
                     }
                     None if !record.task.status.state.is_running() => {
                         return only_task(record.task);

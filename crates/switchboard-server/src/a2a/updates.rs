@@ -218,6 +218,15 @@ impl TaskUpdates {
         metadata: Metadata,
     ) -> Value {
         self.task.status = status(state, message);
+        self.status_update(&metadata)
+    }
+
+    /// An update with the state of the task as it is.
+    pub(super) fn state_update(&self) -> Value {
+        self.status_update(&self.task.metadata)
+    }
+
+    fn status_update(&self, metadata: &Metadata) -> Value {
         json!({"statusUpdate": {
             "taskId": self.task.id, "contextId": self.task.context_id,
             "status": self.task.status, "metadata": metadata,

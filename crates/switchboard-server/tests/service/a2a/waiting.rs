@@ -10,7 +10,7 @@ use super::{
     AGENT, approve, begin_approval, error_code, message, reply, request, result, send,
     slow_refunds, state, stream, summary, texts, until_said,
 };
-use crate::support::{PATIENCE, SseEvent, TestServer, until};
+use crate::support::{PATIENCE, SseEvent, TestServer, until, with_json};
 
 #[tokio::test]
 async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
@@ -253,15 +253,18 @@ async fn a_decision_that_came_too_late_is_no_failure_of_its_task() {
     // Somebody else has the conversation, and ends its wait.
     let lease = ConversationStore::lease(&store, context, "another", PATIENCE);
     assert!(lease.await.unwrap());
-    let parameters = json!({"message": reply(&task, "approve"),
-                            "configuration": {"returnImmediately": true}});
-    result(client, "SendMessage", parameters).await;
+    let body = json!({"message": reply(&task, "approve")});
+    let path = format!("{AGENT}/message:stream");
+    let sent = with_json(request(client, "POST", &path), &body);
+    let followed = client.open(sent).await;
+    until(|| async { state(client, &task).await == "WORKING" }).await;
     let conversation = store.get(context);
     let next = conversation.head().await.unwrap().unwrap().revision.next;
     conversation.rewind(next).await.unwrap();
     ConversationStore::release(&store, context, "another")
         .await
         .unwrap();
-    until(|| async { state(client, &task).await != "WORKING" }).await;
+    let updates: Vec<Value> = followed.rest().await.iter().map(SseEvent::json).collect();
+    assert_eq!(summary(&updates).0, ["WORKING", "CANCELED"]);
     assert_eq!(state(client, &task).await, "CANCELED");
 }
