@@ -55,6 +55,7 @@ impl Agent {
             tokio::time::sleep(CANCEL_PAUSE).await;
         }
     }
+
     /// Cancels a task that waits, with its wait. Returns `None` if something else came first.
     async fn cancel_wait(
         &self,

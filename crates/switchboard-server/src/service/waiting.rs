@@ -266,7 +266,8 @@ impl Service {
         };
         self.begin_resumption(caller, resumption).await?;
         let resumed = self.resume(caller, id, conversation, run, options).await;
-        if resumed.is_err() {
+        // A request that was sent twice has the run of the first one.
+        if !resumed.as_ref().is_ok_and(|run| run.id == run_id) {
             self.forget_resumption(&caller.tenant, id, &run_id).await;
         }
         resumed
