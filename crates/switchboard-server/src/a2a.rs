@@ -4,15 +4,18 @@
 //! run waits for a decision or a person, the runs that go on with it. Both bindings, JSON-RPC and HTTP+JSON, read their
 //! requests and call [`operations`]; [`updates`] makes the state of a task from the events of its run.
 
+mod cancel;
 mod card;
 mod error;
 mod follow;
 mod http_json;
 mod json_rpc;
+mod list;
 mod message;
 mod operations;
 mod parameters;
 mod record;
+mod settle;
 mod types;
 mod updates;
 

@@ -41,14 +41,14 @@ pub(crate) struct NewRecord<'a, T> {
 }
 
 impl Service {
-    /// Stores a record of the caller. Returns `false` if it is not as expected.
+    /// Stores a record of the caller. Returns its revision; `None` if it is not as expected.
     pub(crate) async fn save_record<T: Serialize>(
         &self,
         caller: &Caller,
         kind: RecordKind,
         id: &str,
         record: NewRecord<'_, T>,
-    ) -> Result<bool, ServiceError> {
+    ) -> Result<Option<Revision>, ServiceError> {
         let internal = |error: &dyn std::fmt::Display| {
             let message = format!("a {} cannot be stored: {error}", kind.as_str());
             ServiceError::new(ServiceErrorKind::Internal, message)
@@ -63,7 +63,10 @@ impl Service {
         let committed = ConversationStore::commit(&self.inner().store, &name, commit).await;
         let committed = committed.map_err(|error| ServiceError::of_store(&error))?;
         self.inner().records_changed.notify_waiters();
-        Ok(matches!(committed, Committed::At(_)))
+        Ok(match committed {
+            Committed::At(revision) => Some(revision),
+            _ => None,
+        })
     }
 
     /// Reads a record of the caller, with its revision; `None` if there is none.

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use switchboard_core::model::Usage;
-use switchboard_core::stream::StopHandle;
+use switchboard_core::stream::{EventKind, StopHandle};
 use tokio::sync::Notify;
 
-use crate::event_log::EventLog;
+use crate::event_log::{EventLog, LoggedEvent};
 use crate::team::{EndStatus, RunEnd};
 use crate::tenant::Tenant;
 
@@ -100,6 +100,20 @@ impl RunRecord {
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
         self.stop.stop();
+    }
+
+    /// Returns `true` if the run ended before its first step: it did not get its conversation, or was stopped at once.
+    pub(crate) fn has_only_begun(&self) -> bool {
+        let is_beginning_or_end = |event: &LoggedEvent| {
+            matches!(
+                event.event.kind,
+                EventKind::RunStarted { .. }
+                    | EventKind::AgentUpdated { .. }
+                    | EventKind::RunFailed { .. }
+                    | EventKind::RunStopped { .. }
+            )
+        };
+        self.log.so_far().iter().all(is_beginning_or_end)
     }
 
     /// Returns `true` if a client has cancelled the run.

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
 //! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
-//! | [`Service::waiting_for`], [`Service::end_wait`] | shows what a conversation waits for, and ends the wait without a decision |
+//! | [`Service::waiting_for`], [`Service::resumptions`], [`Service::hold_wait`] | shows what a conversation waits for and what became of its decisions, and ends the wait without one |
 //! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
 //! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
 //! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
@@ -19,6 +19,7 @@
 mod builder;
 mod conversations;
 mod processes;
+mod resumptions;
 mod start;
 mod turns;
 mod usage;
@@ -38,9 +39,10 @@ use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
+pub(crate) use resumptions::{EndedResumption, ResumptionEnd, wait_keys};
 pub(crate) use turns::{TurnInfo, Turns};
 pub(crate) use waiting::Resolution;
-pub(crate) use waiting_marks::{Resumption, WaitingConversation};
+pub(crate) use waiting_marks::WaitingConversation;
 
 use self::processes::Renewal;
 use self::start::RunIdentity;

@@ -11,12 +11,13 @@ use switchboard_core::conversation::{Expected, Revision};
 
 use super::card;
 use super::error::{A2aError, A2aErrorKind};
-use super::follow::{keep_record, live_task, only_task, updates_of};
+use super::follow::{WaitingTask, keep_record, live_task, only_task, updates_of};
+use super::list::{self, TaskQuery};
 use super::message::{ClientMessage, Reply};
 use super::parameters::{
-    CancelParameters, Configuration, ListParameters, SendParameters, TaskParameters, parse_time,
+    Configuration, ListParameters, SendParameters, TaskParameters, parse_time,
 };
-use super::record::{self, TaskQuery, TaskRecord};
+use super::record::TaskRecord;
 use super::types::{Metadata, Shown, Task, TaskState};
 use super::updates::{TaskUpdates, status};
 use crate::error::ServiceError;
@@ -32,10 +33,6 @@ const MAX_PAGE: usize = 100;
 
 /// The pause between looking at a task that waits.
 const WAIT_PAUSE: Duration = Duration::from_secs(1);
-
-/// The longest time in which another process cancels a task, and the pause between looking.
-const CANCEL_TIME: Duration = Duration::from_secs(20);
-const CANCEL_PAUSE: Duration = Duration::from_millis(200);
 
 /// The operations, by their names in JSON-RPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +144,7 @@ impl Agent {
     ) -> Result<BoxStream<'static, Value>, A2aError> {
         let configuration = parameters.configuration()?;
         Ok(match self.begin(parameters, &configuration).await? {
-            Begun::Run(run, record) => updates_of(&run, TaskUpdates::new(record.task), 0),
+            Begun::Run(run, record) => updates_of(self, &run, TaskUpdates::new(record.task), 0),
             Begun::Unchanged(record) => only_task(record.task),
         })
     }
@@ -217,7 +214,7 @@ impl Agent {
             agent: None,
             conversation: Some(context),
             input,
-            options: self.options(&record, run_id),
+            options: self.options(&record, None, run_id),
         };
         match service.send(caller, message).await {
             Ok(run) => Ok(Begun::Run(run, Box::new(record))),
@@ -252,7 +249,7 @@ impl Agent {
         }
         let waiting = service.waiting_for(caller, &context).await?;
         let Some(reply) = message.reply(&waiting)? else {
-            return self.ask_again(record, message);
+            return self.ask_again(record, revision, message).await;
         };
         let run_id = random_id("run")?;
         let mut resumed = record.clone();
@@ -262,17 +259,14 @@ impl Agent {
         task.status = status(TaskState::Working, None);
         resumed.run = Some(run_id.to_string());
         resumed.process = Some(service.process().to_string());
-        resumed.waiting = Vec::new();
         service.announce_process().await?;
-        if !resumed
-            .save(service, caller, Expected::At(revision))
-            .await?
-        {
-            return Err(A2aError::unsupported(
-                "another message of the task came first",
-            ));
-        }
-        let options = self.options(&resumed, run_id);
+        let saved = resumed.save(service, caller, Expected::At(revision));
+        let revision = saved.await?.ok_or_else(too_late)?;
+        let waited = WaitingTask {
+            record: record.clone(),
+            resumed: revision,
+        };
+        let options = self.options(&resumed, Some(waited), run_id);
         let run = match reply {
             Reply::Decisions(decisions) => {
                 service.decide(caller, &context, decisions, options).await
@@ -287,18 +281,25 @@ impl Agent {
         match run {
             Ok(run) => Ok(Begun::Run(run, Box::new(resumed))),
             Err(error) => {
-                record.save(service, caller, Expected::Any).await?;
+                let expected = Expected::At(revision);
+                record.save(service, caller, expected).await?;
                 Err(error.into())
             }
         }
     }
 
-    /// The task as it was, with the question once more: the message is no decision.
-    fn ask_again(
+    /// Adds a message that is no decision to the history of its task, and asks once more.
+    async fn ask_again(
         &self,
         mut record: TaskRecord,
+        revision: Revision,
         message: &ClientMessage,
     ) -> Result<Begun, A2aError> {
+        let task = &mut record.task;
+        let message = message.for_history(&task.context_id, &task.id);
+        task.history.push(message);
+        let saved = record.save(&self.service, &self.caller, Expected::At(revision));
+        saved.await?.ok_or_else(too_late)?;
         let text =
             "This is no decision. Answer \"approve\" or \"reject\", or with decisions as data.";
         if let Some(question) = &mut record.task.status.message
@@ -306,26 +307,29 @@ impl Agent {
         {
             parts.insert(0, json!({"text": text}));
         }
-        let task = &mut record.task;
-        task.history
-            .push(message.for_history(&task.context_id, &task.id));
         Ok(Begun::Unchanged(Box::new(record)))
     }
 
-    /// The settings of a task's run: it keeps the task up to date, whether or not a client follows it.
-    fn options(&self, record: &TaskRecord, run_id: Arc<str>) -> MessageOptions {
+    /// The settings of a task's run: it keeps the task up to date, whether or not a client follows it. `waited` is the
+    /// task as it was before, if its run goes on.
+    fn options(
+        &self,
+        record: &TaskRecord,
+        waited: Option<WaitingTask>,
+        run_id: Arc<str>,
+    ) -> MessageOptions {
         let (service, caller) = (self.service.clone(), self.caller.clone());
         let record = record.clone();
         MessageOptions {
             run_id: Some(run_id),
             follower: Some(Follower::new(move |run| {
-                keep_record(service, caller, record, run)
+                keep_record(service, caller, record, waited, run)
             })),
             ..MessageOptions::default()
         }
     }
 
-    async fn load(&self, id: &str) -> Result<(TaskRecord, Revision), A2aError> {
+    pub(super) async fn load(&self, id: &str) -> Result<(TaskRecord, Revision), A2aError> {
         TaskRecord::load(&self.service, &self.caller, self.team.name(), id).await
     }
 
@@ -375,7 +379,7 @@ impl Agent {
             limit,
             cursor: parameters.page_token.as_deref().filter(not_empty),
         };
-        let page = record::list(&self.service, &self.caller, query).await?;
+        let page = list::list(&self.service, &self.caller, query).await?;
         let tasks: Vec<Value> = page
             .tasks
             .into_iter()
@@ -385,80 +389,6 @@ impl Agent {
             "tasks": tasks, "nextPageToken": page.next, "pageSize": limit,
             "totalSize": page.total,
         }))
-    }
-
-    async fn cancel(&self, parameters: CancelParameters) -> Result<Value, A2aError> {
-        let all = Shown {
-            history_length: None,
-            with_artifacts: true,
-        };
-        let (service, caller) = (&self.service, &self.caller);
-        let (record, revision) = self.load(&parameters.id).await?;
-        let not_cancelable =
-            || A2aError::new(A2aErrorKind::TaskNotCancelable, "the task has ended");
-        if record.task.status.state.is_terminal() {
-            return Err(not_cancelable());
-        }
-        if let Some(run) = record.running(service, caller) {
-            run.cancel();
-            run.log.closed().await;
-            let (record, _) = self.load(&parameters.id).await?;
-            // It may have ended by itself first.
-            if record.task.status.state == TaskState::Completed {
-                return Err(not_cancelable());
-            }
-            return Ok(record.task.show(all));
-        }
-        if record.task.status.state.is_running() {
-            return self
-                .cancel_elsewhere(&record)
-                .await
-                .map(|task| task.show(all));
-        }
-        // Somebody may have decided meanwhile.
-        let context = record.task.context_id.clone();
-        let mut updates = TaskUpdates::new(record.task.clone());
-        let message = updates.agent_message(vec![json!({"text": "The task was cancelled."})]);
-        updates.settle(TaskState::Canceled, Some(message), None);
-        let cancelled = TaskRecord {
-            task: updates.task,
-            run: None,
-            waiting: Vec::new(),
-            ..record
-        };
-        if !cancelled
-            .save(service, caller, Expected::At(revision))
-            .await?
-        {
-            return Err(A2aError::unsupported("the task has changed; try again"));
-        }
-        service.end_wait(caller, &context).await?;
-        Ok(cancelled.task.show(all))
-    }
-
-    /// Asks the process that has a task to cancel it, and waits until it has.
-    async fn cancel_elsewhere(&self, record: &TaskRecord) -> Result<Task, A2aError> {
-        let (Some(process), Some(run)) = (&record.process, &record.run) else {
-            // Its run is a decision through the API of another process.
-            let message = "another process works on the task; cancel its run there, or try again";
-            return Err(A2aError::unsupported(message));
-        };
-        self.service.ask_to_cancel(process, run).await?;
-        let deadline = tokio::time::Instant::now() + CANCEL_TIME;
-        while tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(CANCEL_PAUSE).await;
-            let (record, _) = self.load(&record.task.id).await?;
-            match record.task.status.state {
-                TaskState::Canceled => return Ok(record.task),
-                state if state.is_terminal() => {
-                    let message = "the task has ended";
-                    return Err(A2aError::new(A2aErrorKind::TaskNotCancelable, message));
-                }
-                _ => {}
-            }
-        }
-        let message = "the process that works on the task did not cancel it in time; try again";
-        Err(A2aError::unsupported(message))
     }
 
     async fn subscribe(
@@ -477,7 +407,7 @@ impl Agent {
                 for event in &events {
                     updates.translate(&event.event, &run);
                 }
-                Ok(updates_of(&run, updates, last))
+                Ok(updates_of(self, &run, updates, last))
             }
             None => Ok(self.wait_for_updates(record.task)),
         }
@@ -504,7 +434,7 @@ impl Agent {
                 match record.running(&self.service, &self.caller) {
                     Some(run) => {
                         let updates = TaskUpdates::new(record.task);
-                        return updates_of(&run, updates, 0).skip(1).boxed();
+                        return updates_of(self, &run, updates, 0).skip(1).boxed();
                     }
                     None if !record.task.status.state.is_running() => {
                         return only_task(record.task);
@@ -540,6 +470,10 @@ impl Begun {
             Self::Run(_, record) | Self::Unchanged(record) => &record.task,
         }
     }
+}
+
+fn too_late() -> A2aError {
+    A2aError::unsupported("another message of the task came first")
 }
 
 fn read<T: for<'de> Deserialize<'de>>(parameters: Value) -> Result<T, A2aError> {

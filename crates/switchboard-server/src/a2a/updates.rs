@@ -127,16 +127,7 @@ impl TaskUpdates {
             }
             EventKind::RunStopped { usage, .. } => {
                 self.close_all(&mut updates);
-                let (state, text) = if run.is_cancelled() {
-                    (TaskState::Canceled, "The task was cancelled.")
-                } else {
-                    (
-                        TaskState::Failed,
-                        "The task was stopped: its time was over, or the service is shutting down.",
-                    )
-                };
-                let message = self.agent_message(vec![json!({"text": text})]);
-                updates.push(self.settle(state, Some(message), Some(usage)));
+                updates.push(self.stop(run.is_cancelled(), Some(usage)));
             }
             EventKind::RunFailed { message, usage, .. } => {
                 self.close_all(&mut updates);
@@ -152,6 +143,26 @@ impl TaskUpdates {
     pub(super) fn fail(&mut self, text: &str) -> Value {
         let message = self.agent_message(vec![json!({"text": text})]);
         self.settle(TaskState::Failed, Some(message), None)
+    }
+
+    /// Ends the task of a run that was stopped.
+    pub(super) fn stop(&mut self, is_cancelled: bool, usage: Option<&Usage>) -> Value {
+        let (state, text) = if is_cancelled {
+            (TaskState::Canceled, "The task was cancelled.")
+        } else {
+            (
+                TaskState::Failed,
+                "The task was stopped: its time was over, or the service is shutting down.",
+            )
+        };
+        let message = self.agent_message(vec![json!({"text": text})]);
+        self.settle(state, Some(message), usage)
+    }
+
+    /// Cancels the task with a reason.
+    pub(super) fn cancel(&mut self, text: &str) {
+        let message = self.agent_message(vec![json!({"text": text})]);
+        self.settle(TaskState::Canceled, Some(message), None);
     }
 
     /// Adds a message of an agent as it was stored.
@@ -207,6 +218,15 @@ impl TaskUpdates {
         metadata: Metadata,
     ) -> Value {
         self.task.status = status(state, message);
+        self.status_update(&metadata)
+    }
+
+    /// An update with the state of the task as it is.
+    pub(super) fn state_update(&self) -> Value {
+        self.status_update(&self.task.metadata)
+    }
+
+    fn status_update(&self, metadata: &Metadata) -> Value {
         json!({"statusUpdate": {
             "taskId": self.task.id, "contextId": self.task.context_id,
             "status": self.task.status, "metadata": metadata,

@@ -410,6 +410,7 @@ impl Service {
         if !is_deleted && !had_runs {
             return Err(missing());
         }
+        self.forget_resumptions(&caller.tenant, id).await?;
         let id: Arc<str> = id.into();
         if let Some(recordings) = &self.inner().recordings {
             recordings.forget(&caller.tenant, &id);

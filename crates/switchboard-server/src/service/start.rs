@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use switchboard_core::conversation::Conversation;
 use switchboard_core::model::RequestUsage;
 use switchboard_core::run::Price;
-use switchboard_core::stream::{EventKind, StopHandle};
+use switchboard_core::stream::StopHandle;
 
 use super::{Caller, Follower, Service, draining, status_name};
 use crate::changes::Change;
@@ -129,8 +129,11 @@ impl Service {
             if let Some(conversation) = stored.filter(|_| identity.is_temporary) {
                 end_temporary(&conversation, end.status).await;
             } else {
-                let calls = waiting_calls(&running, &team);
-                service.mark_waiting(&running, calls, is_resumed).await;
+                let noted = service.note_wait(&caller, &team, &running, end.status, is_resumed);
+                let waits = noted.await;
+                if is_resumed {
+                    service.end_resumption(&running, end.status, waits).await;
+                }
             }
             let cost = cost(&prices, &end.request_usage);
             if let Some(key) = &caller.key {
@@ -251,20 +254,6 @@ pub(super) struct RunIdentity {
     pub(super) idempotency_key: Option<Arc<str>>,
     pub(super) is_temporary: bool,
     pub(super) follower: Option<Follower>,
-}
-
-/// The number of calls and people that wait, without the calls that the client of a protocol carries out.
-fn waiting_calls(run: &RunRecord, team: &ServedTeam) -> usize {
-    match run.log.last().map(|last| last.event.clone()) {
-        Some(event) => match &event.kind {
-            EventKind::RunInterrupted { interruptions, .. } => interruptions
-                .iter()
-                .filter(|waiting| !team.is_client_call(waiting))
-                .count(),
-            _ => 0,
-        },
-        None => 0,
-    }
 }
 
 /// Deletes the conversation of a client that keeps its conversations itself, unless it waits.

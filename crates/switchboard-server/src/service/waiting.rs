@@ -1,18 +1,73 @@
 //! Runs that wait: for decisions, for people, for the outputs of a client's tools.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::Run;
 use switchboard_core::approval::{Decision, DecisionError, Interruption, InterruptionKind};
-use switchboard_core::conversation::Conversation;
+use switchboard_core::conversation::{Conversation, ConversationStore};
 use switchboard_core::people::PersonAnswer;
 use switchboard_core::tool::ToolOutput;
 
+use super::resumptions::{NewResumption, wait_keys};
 use super::start::RunIdentity;
 use super::{Caller, MessageOptions, Service};
 use crate::error::{ServiceError, ServiceErrorKind};
+use crate::keys::random_id;
 use crate::runs::RunRecord;
 use crate::team::{RunRequest, RunStart, ServedTeam};
+use crate::tenant::Tenant;
+
+/// The time for which a wait is held, at most.
+const HOLD: Duration = Duration::from_secs(30);
+
+/// A run that waits in its conversation.
+struct WaitingRun {
+    conversation: Conversation,
+    run: Run,
+    waited_for: Vec<String>,
+    /// The length of the conversation.
+    length: u64,
+}
+
+/// A wait that nobody else can end by going on with the run.
+pub(crate) struct HeldWait {
+    service: Service,
+    tenant: Tenant,
+    id: Arc<str>,
+    /// The stored name of the conversation.
+    name: Arc<str>,
+    owner: Arc<str>,
+}
+
+impl HeldWait {
+    /// Ends the wait without a decision: the calls are not carried out, and the next message goes on from there.
+    pub(crate) async fn end(self) -> Result<(), ServiceError> {
+        let ended = self.end_held().await;
+        self.release().await;
+        ended
+    }
+
+    async fn end_held(&self) -> Result<(), ServiceError> {
+        let failed = |error| ServiceError::of_store(&error);
+        let conversation = self.service.inner().store.get(self.name.clone());
+        let head = conversation.head().await.map_err(failed)?;
+        let next = head.map(|head| head.revision.next).unwrap_or_default();
+        // A new state at the end of the record waits for nothing.
+        conversation.rewind(next).await.map_err(failed)?;
+        self.service.unmark_waiting(&self.tenant, &self.id).await;
+        Ok(())
+    }
+
+    /// Lets the wait go on.
+    pub(crate) async fn release(self) {
+        let store = &self.service.inner().store;
+        let released = ConversationStore::release(store, &self.name, &self.owner).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "the lease of a conversation could not be ended");
+        }
+    }
+}
 
 /// An answer to something that a run waits for.
 #[derive(Debug)]
@@ -53,19 +108,16 @@ impl Service {
         answer: Result<PersonAnswer, ServiceError>,
         options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let (conversation, mut run) = self.waiting(caller, id).await?;
+        let mut wait = self.waiting(caller, id).await?;
         let person = person.map(Arc::from);
         // A wait that is over is told before a mistake in the answer.
-        find_person(&run, person.as_deref())?;
+        find_person(&wait.run, person.as_deref())?;
         let answer = Resolution::Answer {
             person,
             answer: answer?,
         };
-        apply(&mut run, answer)?;
-        if !options.is_temporary {
-            self.mark_resumed(&caller.tenant, id).await?;
-        }
-        self.resume(caller, id, conversation, run, options).await
+        apply(&mut wait.run, answer)?;
+        self.resume_noted(caller, id, wait, options).await
     }
 
     /// Answers what a run waits for, with the outputs of a client's tools, and goes on with it.
@@ -77,17 +129,14 @@ impl Service {
         outputs: Vec<(Arc<str>, ToolOutput)>,
         mut options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let (conversation, mut run) = self.waiting(caller, id).await?;
-        let team = self.team_of(caller, &conversation).await?;
-        add_input(&mut run, &mut options)?;
-        give(&team, &mut run, outputs, &mut options)?;
+        let mut wait = self.waiting(caller, id).await?;
+        let team = self.team_of(caller, &wait.conversation).await?;
+        add_input(&mut wait.run, &mut options)?;
+        give(&team, &mut wait.run, outputs, &mut options)?;
         for resolution in resolutions {
-            apply(&mut run, resolution)?;
+            apply(&mut wait.run, resolution)?;
         }
-        if !options.is_temporary {
-            self.mark_resumed(&caller.tenant, id).await?;
-        }
-        self.resume(caller, id, conversation, run, options).await
+        self.resume_noted(caller, id, wait, options).await
     }
 
     /// Gives the outputs of a client's tools, and goes on with their run. Returns `None` if no such call waits.
@@ -130,33 +179,47 @@ impl Service {
         Ok(run.map(|run| run.interruptions()).unwrap_or_default())
     }
 
-    /// Ends the wait of a conversation without a decision: the calls are not carried out, and the next message goes
-    /// on from there.
-    pub(crate) async fn end_wait(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
-        let failed = |error| ServiceError::of_store(&error);
-        let (conversation, _) = self.waiting(caller, id).await?;
-        let head = conversation.head().await.map_err(failed)?;
-        let next = head.map(|head| head.revision.next).unwrap_or_default();
-        // A new state at the end of the record waits for nothing.
-        conversation.rewind(next).await.map_err(failed)?;
-        self.unmark_waiting(&caller.tenant, &id.into()).await;
-        Ok(())
-    }
-
-    /// The run of a conversation that waits.
-    async fn waiting(
+    /// Keeps others from going on with the run of a conversation that waits for these calls and people. Returns `None`
+    /// if it does not wait for them any more, or its run goes on.
+    pub(crate) async fn hold_wait(
         &self,
         caller: &Caller,
         id: &str,
-    ) -> Result<(Conversation, Run), ServiceError> {
+        waited_for: &[String],
+    ) -> Result<Option<HeldWait>, ServiceError> {
+        let failed = |error| ServiceError::of_store(&error);
+        let conversation = self.conversation(caller, id)?;
+        let held = HeldWait {
+            service: self.clone(),
+            tenant: caller.tenant.clone(),
+            id: id.into(),
+            name: conversation.name().into(),
+            owner: random_id("hold")?,
+        };
+        let store = &self.inner().store;
+        let leased = ConversationStore::lease(store, &held.name, &held.owner, HOLD);
+        if !leased.await.map_err(failed)? {
+            return Ok(None);
+        }
+        match self.waiting_for(caller, id).await {
+            Ok(waiting) if wait_keys(&waiting) == waited_for => Ok(Some(held)),
+            Ok(_) => {
+                held.release().await;
+                Ok(None)
+            }
+            Err(error) => {
+                held.release().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The run of a conversation that waits.
+    async fn waiting(&self, caller: &Caller, id: &str) -> Result<WaitingRun, ServiceError> {
         let conversation = self.conversation(caller, id)?;
         let head = conversation.head().await;
-        if head
-            .map_err(|error| ServiceError::of_store(&error))?
-            .is_none()
-        {
-            return Err(ServiceError::not_found("there is no such conversation"));
-        }
+        let head = head.map_err(|error| ServiceError::of_store(&error))?;
+        let head = head.ok_or_else(|| ServiceError::not_found("there is no such conversation"))?;
         let run = conversation.waiting_run().await;
         let run = run.map_err(|error| ServiceError::of_store(&error))?;
         let run = run.ok_or_else(|| {
@@ -165,7 +228,49 @@ impl Service {
                 "nothing waits in this conversation",
             )
         })?;
-        Ok((conversation, run))
+        Ok(WaitingRun {
+            waited_for: wait_keys(&run.interruptions()),
+            length: head.revision.next,
+            conversation,
+            run,
+        })
+    }
+
+    /// Goes on with a run, and lets other processes know of it.
+    async fn resume_noted(
+        &self,
+        caller: &Caller,
+        id: &str,
+        wait: WaitingRun,
+        mut options: MessageOptions,
+    ) -> Result<Arc<RunRecord>, ServiceError> {
+        let WaitingRun {
+            conversation,
+            run,
+            waited_for,
+            length,
+        } = wait;
+        if options.is_temporary {
+            return self.resume(caller, id, conversation, run, options).await;
+        }
+        let run_id = match &options.run_id {
+            Some(id) => id.clone(),
+            None => random_id("run")?,
+        };
+        options.run_id = Some(run_id.clone());
+        let resumption = NewResumption {
+            conversation: id,
+            run: &run_id,
+            waited_for,
+            from: length,
+        };
+        self.begin_resumption(caller, resumption).await?;
+        let resumed = self.resume(caller, id, conversation, run, options).await;
+        // A request that was sent twice has the run of the first one.
+        if !resumed.as_ref().is_ok_and(|run| run.id == run_id) {
+            self.forget_resumption(&caller.tenant, id, &run_id).await;
+        }
+        resumed
     }
 
     async fn resume(

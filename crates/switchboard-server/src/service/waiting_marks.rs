@@ -2,21 +2,21 @@
 //!
 //! Each has a record of its own in the store, so that they are found without reading all conversations, also
 //! those that another process or an earlier start has left waiting. A mark may be out of date; it is checked when it is
-//! read. While a process goes on with the run, the mark names it, so that the others know that the conversation neither
-//! waits nor has ended.
+//! read.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
 use switchboard_core::approval::Interruption;
 use switchboard_core::conversation::{Commit, ConversationStore, Expected, Head, ListQuery};
+use switchboard_core::stream::EventKind;
 
 use super::{Caller, Service};
 use crate::changes::Change;
 use crate::error::ServiceError;
 use crate::runs::RunRecord;
+use crate::team::{EndStatus, ServedTeam};
 use crate::tenant::Tenant;
 
 /// The kind of the records.
@@ -35,23 +35,6 @@ impl WaitingMarks {
     }
 }
 
-/// The details of a mark.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct MarkDetails {
-    /// The process that goes on with the run.
-    resumed_by: Option<Arc<str>>,
-}
-
-/// The work of another process on the run that a conversation has waited with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resumption {
-    /// No other process has gone on with it, or one has to its end.
-    None,
-    UnderWay,
-    /// The process has ended before the run did.
-    CutOff,
-}
-
 /// A conversation that waits.
 #[derive(Debug)]
 pub(crate) struct WaitingConversation {
@@ -66,20 +49,35 @@ pub(crate) struct WaitingConversation {
 }
 
 impl Service {
-    /// Notes after a run if its conversation waits, for `calls` calls and people.
-    pub(super) async fn mark_waiting(&self, run: &RunRecord, calls: usize, is_resumed: bool) {
+    /// Notes after a run if its conversation waits. Returns `true` if it does.
+    pub(super) async fn note_wait(
+        &self,
+        caller: &Caller,
+        team: &ServedTeam,
+        run: &RunRecord,
+        status: EndStatus,
+        is_resumed: bool,
+    ) -> bool {
         let Some(id) = &run.conversation else {
-            return;
+            return false;
         };
-        let key = (run.tenant.clone(), id.clone());
-        if calls > 0 {
+        let has_waited = is_resumed || self.is_marked_waiting(&run.tenant, id);
+        let waits = match status {
+            EndStatus::Completed => false,
+            EndStatus::Interrupted => is_interrupted(run, team),
+            // Where nothing of the run was stored, the wait goes on; so it does for a run that another came before.
+            EndStatus::Stopped | EndStatus::Failed(_) if has_waited => {
+                let waiting = self.waiting_for(caller, id).await.unwrap_or_default();
+                waiting.iter().any(|call| !team.is_client_call(call))
+            }
+            EndStatus::Stopped | EndStatus::Failed(_) => false,
+        };
+        if waits {
             self.mark(&run.tenant, id).await;
-            return;
-        }
-        let was_marked = self.0.waiting.marked().remove(&key);
-        if was_marked || is_resumed {
+        } else if has_waited {
             self.unmark_waiting(&run.tenant, id).await;
         }
+        waits
     }
 
     /// Notes after an answer of a realtime session if its conversation waits, and tells clients of the change.
@@ -98,56 +96,12 @@ impl Service {
     pub(super) async fn mark(&self, tenant: &Tenant, id: &Arc<str>) {
         let key = (tenant.clone(), id.clone());
         self.0.waiting.marked().insert(key);
-        self.write_mark(tenant, id, &MarkDetails::default()).await;
-        self.tell_of_waiting(tenant, id, true);
-    }
-
-    /// Notes that this process goes on with the run of a conversation that waits.
-    pub(super) async fn mark_resumed(&self, tenant: &Tenant, id: &str) -> Result<(), ServiceError> {
-        self.announce_process().await?;
-        let details = MarkDetails {
-            resumed_by: Some(self.0.process.clone()),
-        };
-        self.write_mark(tenant, id, &details).await;
-        Ok(())
-    }
-
-    async fn write_mark(&self, tenant: &Tenant, id: &str, details: &MarkDetails) {
-        let mut mark = Commit::new(Expected::Any, Vec::new());
-        mark.details = serde_json::to_string(details).ok().map(Into::into);
+        let mark = Commit::new(Expected::Any, Vec::new());
         let name = tenant.record_name(KIND, id);
         if let Err(error) = ConversationStore::commit(&self.0.store, &name, mark).await {
             tracing::warn!(%error, "a conversation that waits could not be marked");
         }
-    }
-
-    /// Returns what another process does with the run that a conversation has waited with.
-    pub(crate) async fn resumption_elsewhere(
-        &self,
-        caller: &Caller,
-        id: &str,
-    ) -> Result<Resumption, ServiceError> {
-        let name = caller.tenant.record_name(KIND, id);
-        let mark = ConversationStore::head(&self.0.store, &name).await;
-        match mark.map_err(|error| ServiceError::of_store(&error))? {
-            Some(mark) => self.resumption_of(&mark).await,
-            None => Ok(Resumption::None),
-        }
-    }
-
-    async fn resumption_of(&self, mark: &Head) -> Result<Resumption, ServiceError> {
-        let details = mark.details.as_deref().unwrap_or_default();
-        let details: MarkDetails = serde_json::from_str(details).unwrap_or_default();
-        Ok(match details.resumed_by {
-            Some(process) if process != self.0.process => {
-                if self.is_process_alive(&process).await? {
-                    Resumption::UnderWay
-                } else {
-                    Resumption::CutOff
-                }
-            }
-            _ => Resumption::None,
-        })
+        self.tell_of_waiting(tenant, id, true);
     }
 
     /// Removes the mark of a conversation that does not wait any more.
@@ -219,10 +173,12 @@ impl Service {
         mark: &Head,
     ) -> Result<Option<WaitingConversation>, ServiceError> {
         let tenant = &caller.tenant;
+        // Asked for before the wait: a run that is under way now may wait again before its conversation is read.
+        let is_resumed = self.resumptions(caller, id).await?.under_way.is_some();
         let calls = self.waiting_for(caller, id).await?;
         let listed = self.listed(caller, id).await?;
         let (Some(listed), false) = (listed, calls.is_empty()) else {
-            if self.resumption_of(mark).await? != Resumption::UnderWay {
+            if !is_resumed {
                 self.unmark_waiting(tenant, id).await;
             }
             return Ok(None);
@@ -237,5 +193,17 @@ impl Service {
             calls,
             error: None,
         }))
+    }
+}
+
+/// Returns `true` if a run that was interrupted waits for more than calls that the client of a protocol carries out.
+fn is_interrupted(run: &RunRecord, team: &ServedTeam) -> bool {
+    let last = run.log.last();
+    match last.as_ref().map(|last| &last.event.kind) {
+        Some(EventKind::RunInterrupted { interruptions, .. }) => {
+            let mut waiting = interruptions.iter();
+            waiting.any(|waiting| !team.is_client_call(waiting))
+        }
+        _ => false,
     }
 }

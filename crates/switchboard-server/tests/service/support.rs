@@ -65,6 +65,14 @@ impl RuleModel {
             .as_deref()
             .is_some_and(|output| output.contains("\"assistant\""));
         if let Some(output) = last.filter(|_| !is_transfer) {
+            if words.contains("breaks") {
+                return Err("the provider is down".into());
+            }
+            let outputs = items.iter().filter_map(|item| item.output_text());
+            let refunds = outputs.filter(|output| output.starts_with("refunded"));
+            if words.contains("twice") && refunds.count() == 1 {
+                return Ok(self.call("refund", &json!({"amount": 5})));
+            }
             let how = if words.contains("slowly") {
                 " slowly"
             } else {
