@@ -286,6 +286,39 @@ async fn a_run_that_waits_for_times_and_loses_its_process_at_any_batch_ends_as_o
 }
 
 #[tokio::test]
+async fn a_tool_that_may_begin_once_and_has_not_finished_is_called_again_by_a_run_with_a_log() {
+    let settings = Logged::new(&Conversations::in_memory(), None);
+    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let remind: Tool = tool("remind").at_most_once().run({
+        let calls = calls.clone();
+        move |ctx: ToolContext, (): ()| {
+            let mut calls = calls.lock().unwrap();
+            calls.push(ctx.idempotency_key());
+            match calls.len() {
+                1 => Err(Later::after(Duration::from_millis(20)).into()),
+                _ => Ok::<_, BoxError>("It is time."),
+            }
+        }
+    });
+    let model = ScriptedModel::new().call("remind", "{}").say("Done.");
+    let agent: Agent = Agent::new("Support").model(model.clone()).tool(remind);
+    let durable = DurableRunner::new(settings.clone(), &agent);
+    let run = durable.start("talk", "m1", "Remind me").await.unwrap();
+    let ended = run.wait().await.unwrap();
+    assert_eq!(ended.text().as_deref(), Some("Done."));
+    let requests = model.requests();
+    let output = requests[1].input.last().unwrap().output().unwrap();
+    assert!(output.to_string().contains("It is time."), "{output:?}");
+    // An execution that makes it all again finds the same calls.
+    settings.ended(1).await;
+    let again = DurableRunner::new(settings.clone(), &agent);
+    again.start("talk", "m1", "Remind me").await.unwrap();
+    settings.ended(2).await;
+    let calls = calls.lock().unwrap().clone();
+    assert!(calls.len() == 2 && calls[0] == calls[1], "{calls:?}");
+}
+
+#[tokio::test]
 async fn a_run_that_waits_for_a_time_in_a_log_is_resumed_and_cancelled_before_it() {
     for is_cancelled in [true, false] {
         let settings = Logged::new(&Conversations::in_memory(), None);
