@@ -146,20 +146,20 @@ impl EmbeddedEngine {
                 settings, executor, ..
             } = &*this.0;
             let executed = executor.execute_stored(&settings.runs, settings.lease, active);
-            let executed = executed.await;
-            let has_failed = executed.is_err();
-            if let Err(error) = executed
-                && !matches!(
-                    error.kind(),
-                    DurableErrorKind::Taken
-                        | DurableErrorKind::NotWaiting
-                        | DurableErrorKind::Closed
-                )
-            {
-                tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
-            }
-            if has_failed {
-                tokio::time::sleep(POLL).await;
+            match executed.await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => {
+                    if !matches!(
+                        error.kind(),
+                        DurableErrorKind::Taken
+                            | DurableErrorKind::NotWaiting
+                            | DurableErrorKind::Closed
+                    ) {
+                        tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
+                    }
+                    tokio::time::sleep(POLL).await;
+                }
             }
             this.take_up_later(&id).await;
         }));

@@ -45,11 +45,12 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
         runs: &'a RunStore,
         lease: Duration,
         run: ActiveRun,
-    ) -> BoxFuture<'a, Result<(), DurableError>> {
+    ) -> BoxFuture<'a, Result<bool, DurableError>> {
         Box::pin(async move {
             let turn = self.take_conversation(runs, &run, false).await?;
             if let Turn::Later(time) = turn {
-                return runs.put_off(&run.id, time).await;
+                runs.put_off(&run.id, time).await?;
+                return Ok(false);
             }
             let is_taken = turn == Turn::Taken;
             let (journal, start) = match RunJournal::take(runs, &run, lease).await {
@@ -69,9 +70,10 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
             match after {
                 After::Status(status) => {
                     // If it is not stored, the conversation stays with the run, which another process may have.
-                    let released = journal.release(status, 0, None).await?;
+                    let may_be_resumed = matches!(status, RunStatus::Stopped { .. });
+                    journal.release(status, 0, None).await?;
                     runs.release_conversation(&record).await;
-                    released
+                    return Ok(!may_be_resumed);
                 }
                 After::Pause {
                     reason,
@@ -80,7 +82,7 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
                 } => {
                     runs.keep_conversation(&record, time + KEPT).await;
                     let pending = RunStatus::Pending { reason };
-                    journal.release(pending, failures, Some(time)).await?
+                    journal.release(pending, failures, Some(time)).await?;
                 }
                 After::Timer(pause) => {
                     let time = pause.until.duration_since(now()).unwrap_or_default();
@@ -88,11 +90,11 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
                     let pending = RunStatus::Pending {
                         reason: Some(pause.reason),
                     };
-                    journal.release(pending, 0, Some(time)).await?
+                    journal.release(pending, 0, Some(time)).await?;
                 }
-                After::Nothing => true,
-            };
-            Ok(())
+                After::Nothing => {}
+            }
+            Ok(false)
         })
     }
 

@@ -44,13 +44,14 @@ pub enum Execution {
 
 /// The execution of runs, whatever their context.
 pub(crate) trait Execute: Send + Sync {
-    /// Takes a run whose steps lie in the store, and drives it until it ends, waits, or has to pause.
+    /// Takes a run whose steps lie in the store, and drives it until it ends, waits, or has to pause. Returns `true` if it has
+    /// ended for good.
     fn execute_stored<'a>(
         &'a self,
         runs: &'a RunStore,
         lease: Duration,
         run: ActiveRun,
-    ) -> BoxFuture<'a, Result<(), DurableError>>;
+    ) -> BoxFuture<'a, Result<bool, DurableError>>;
 
     /// Drives a run whose steps lie in a log until it ends.
     fn execute_logged<'a>(
@@ -175,7 +176,7 @@ impl Executor {
         runs: &RunStore,
         lease: Duration,
         run: ActiveRun,
-    ) -> Result<(), DurableError> {
+    ) -> Result<bool, DurableError> {
         self.execute.execute_stored(runs, lease, run).await
     }
 }
