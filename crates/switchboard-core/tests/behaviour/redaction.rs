@@ -241,14 +241,19 @@ fn of_the_second_set_as_a_whole_it_is_the_same() {
 fn the_guide_has_the_measured_tables() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/redaction.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    for prefix in ["", "second_", "third_"] {
+    let mut missing = Vec::new();
+    for prefix in ["", "second_", "third_", "fourth_"] {
         let table = table(&halves(prefix));
         println!("{table}");
-        assert!(
-            guide.contains(&table),
-            "docs/redaction.md must have this table:\n{table}"
-        );
+        if !guide.contains(&table) {
+            missing.push(table);
+        }
     }
+    assert!(
+        missing.is_empty(),
+        "docs/redaction.md must have these tables:\n{}",
+        missing.join("\n")
+    );
 }
 
 #[test]
