@@ -159,7 +159,7 @@ fn has_check_digit(digits: &str) -> bool {
 pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = concat!(
-            r"\b(?:passports?|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)[ -]?(?:nummer|nr\b|no\b|number\b)|(?:meine?n?s?|ihre?n?|mitt|mit|min) pa(?:ss?|ß)\b|pasipoti|passi(?:n|ni|a|ni numero|ssani)?\b|(?:můj|môj|moj|svůj) pas\b|passet (?:mitt|hans|hennes)\b|",
+            r"\b(?:passports?|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)[ -]?(?:nummer|nr\b|no\b|number\b)|(?:meine?n?s?|ihre?n?|mitt|mit|min) pa(?:ss?|ß)\b|pasipoti|passi(?:n|ni|a|ssani|n?numero|n?nro)?\b|(?:můj|môj|moj|svůj) pas\b|passet (?:mitt|hans|hennes)\b|",
             r"pas(?:as|o|ą|e|es|u)? (?:nr|numeris|numurs|č|číslo)\b|č\. pasu|útlevel|pasaboor|baasaboor|fasfo|paspò|iphasiphothi|шиноснома|pasaportes?|passaport|paspoort|paszport|",
             r"pasaport|pașaport|pasport|paspor\b|passin numero|passi number|pases num|paso (?:num|nr)|číslo pasu|pas č\.|pasbort|vegabréf|",
             r"cestovn(?:í|ý|ého|ího)? pas|putovnic|potn(?:i|ega) list|pasoš|útlevél|hộ chiếu|төлқұжат)|",
@@ -184,20 +184,40 @@ pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the range of the number in the text after a word for passport: the first word with a digit.
+/// Returns the range of the number in the text after a word for passport: the first word with a digit that is no year, date or small
+/// number.
 fn passport_number(after: &str) -> Option<Range<usize>> {
+    const MOST_DATES: usize = 2;
     // Letters of some scripts have three bytes.
     let near = first_bytes(after, 160);
     let end = near.char_indices().nth(60).map_or(near.len(), |(at, _)| at);
-    let near = &near[..end];
-    super::count_steps(near.len());
-    let digit = near.find(|c: char| c.is_ascii_digit())?;
-    let gap = near[..digit].trim_end_matches(is_letter);
-    let letters = near[gap.len()..digit].chars().count();
-    if letters > 5 || labels::has_another_label(gap) {
-        return None;
+    super::count_steps(end);
+    let mut start = 0;
+    for _ in 0..=MOST_DATES {
+        let digit = start + near.get(start..end)?.find(|c: char| c.is_ascii_digit())?;
+        let gap = near[..digit].trim_end_matches(is_letter);
+        let letters = near[gap.len()..digit].chars().count();
+        if letters > 5 || labels::has_another_label(gap) {
+            return None;
+        }
+        if let Some(number) = number_after(after, gap, letters == 0) {
+            return Some(number);
+        }
+        let is_part = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | '/');
+        let date = near[digit..].trim_start_matches(is_part);
+        let date = &near[digit..near.len() - date.len()];
+        let is_date = date.split(['-', '.', '/']).all(|part| part.len() <= 4);
+        if letters > 0 || !is_date || near[digit + date.len()..].starts_with(is_letter) {
+            return None;
+        }
+        start = digit + date.len();
     }
-    let series = series_before(gap).filter(|_| letters == 0);
+    None
+}
+
+/// Returns the range of the number that begins after `gap`. Its series may stand apart, if it has no other letters.
+fn number_after(after: &str, gap: &str, has_no_letters: bool) -> Option<Range<usize>> {
+    let series = series_before(gap).filter(|_| has_no_letters);
     let len = |text: &str| {
         text.find(|c: char| !c.is_ascii_digit() && !is_letter(c))
             .unwrap_or(text.len())

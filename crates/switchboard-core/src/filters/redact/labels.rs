@@ -228,9 +228,7 @@ fn label(text: &str, word: Word) -> Option<Label> {
         without_begun_identifier(gap)
     };
     let allowed = match word.kind {
-        Kind::NextThing | Kind::BareThing | Kind::NextPhone if !is_phone || is_phone_word => {
-            &STRICT_GAP
-        }
+        Kind::NextThing | Kind::BareThing if !is_phone => &STRICT_GAP,
         _ => &GAP,
     };
     let mut is_adjacent = allowed

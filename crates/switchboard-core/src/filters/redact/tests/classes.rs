@@ -93,3 +93,19 @@ fn the_letters_of_a_passport_may_stand_apart_or_be_of_another_script() {
         "पासपोर्ट नंबर जो मैंने पिछले साल बनवाया [PASSPORT]",
     );
 }
+
+#[test]
+fn a_date_may_stand_between_a_word_for_passport_and_the_number() {
+    becomes(
+        "passport of my son, born 2016-03-02: 533380006",
+        "passport of my son, born 2016-03-02: [PASSPORT]",
+    );
+    becomes(
+        "new passport, issued 2024, K1234582E",
+        "new passport, issued 2024, [PASSPORT]",
+    );
+    becomes("Pasaport numaram U12345821", "Pasaport numaram [PASSPORT]");
+    becomes("Passinumero FP1234582", "Passinumero [PASSPORT]");
+    stays("passport renewed on 2026-11-15, order 12345678");
+    stays("take the passport to desk 4 at 10:30");
+}

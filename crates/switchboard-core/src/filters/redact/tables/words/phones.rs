@@ -15,71 +15,58 @@ pub(in crate::filters::redact) const PHONES: &[(&str, &str)] = &[
     ),
     (
         "en",
-        "callback*|call back|call-back*|direct line|phone line|ligne directe|contact number|contact numbers|contact no|reach me at|reach me on|my number|toll free|toll-free|freephone|landline*|helpline*",
+        "callback*|call back|call-back*|direct line|phone line|ligne directe|contact number|contact numbers|contact no|reach me at|reach me on|toll free|toll-free|freephone|landline*|helpline*",
     ),
     (
         "de",
-        "rückruf*|*anruf*|*zurückrufen|handy*|anruf*|rufen|rufnum*|notruf*|durchwahl*|kontaktnum*|faxnum*|natel*|telnum*|telnr|gsmnum*|gsmnr|festnetz*|privatnum*|büronum*|\
-         meine nummer|erreichbar unter|zu erreichen unter|*handy*|*rufnum*|*notruf*|*notfallnum*|*hotline*|*kontaktnum*|*festnetz*|*durchwahl*|*servicenum*|\
+        "rückruf*|*anruf*|*zurückrufen|handy*|anruf*|rufen|rufnum*|notruf*|durchwahl*|kontaktnum*|faxnum*|natel*|telnum*|telnr|gsmnum*|gsmnr|festnetz*|privatnum*|büronum*|erreichbar unter|zu erreichen unter|*handy*|*rufnum*|*notruf*|*notfallnum*|*hotline*|*kontaktnum*|*festnetz*|*durchwahl*|*servicenum*|\
          *wählnum*|*büronum*|*privatnum*|*heimnum*",
     ),
     (
         "nl",
-        "terugbel*|opbel*|bel|bellen|thuisnum*|mijn nummer|06-nummer|*werknum*",
+        "terugbel*|opbel*|bel|bellen|thuisnum*|06-nummer|*werknum*",
     ),
     (
         "nordic",
-        "tlf|ring|ringe|ringen|ringer|ringa|hring*|återuppring*|nås på|træffes på|treffes på|hemnum*|arbetsnum*|hjemmenum*|nødnum*|nödnum*|mitt nummer|mit nummer|puhelin*|puhelim*|puh|soita*|numeroni|\
+        "tlf|ring|ringe|ringen|ringer|ringa|hring*|återuppring*|nås på|træffes på|treffes på|hemnum*|arbetsnum*|hjemmenum*|nødnum*|nödnum*|puhelin*|puhelim*|puh|soita*|\
          sími|símanúmer*|*hemnum*|*arbetsnum*|*hjemmenum*",
     ),
-    (
-        "fr",
-        "rappel*|appel*|portable|mon numéro|contactez*|joignable",
-    ),
+    ("fr", "rappel*|appel*|portable|contactez*|joignable"),
     (
         "es",
-        "marcar|marque|márcame|llám*|llame*|llama*|celular*|cellular*|fono|mi número|mi numero|telf|tfno|tlfno",
+        "marcar|marque|márcame|llám*|llame*|llama*|celular*|cellular*|fono|telf|tfno|tlfno",
     ),
-    (
-        "pt",
-        "telemóvel*|telemovel*|ligue*|ligar|meu número|meu numero",
-    ),
-    ("it", "richiam*|chiama*|cellulare*|mio numero|cell"),
-    ("ro", "mobilul|numărul meu|sună*|sunați*"),
-    ("pl", "*dzwon*|*dzwoń*|dzwoni*|zadzwo*|mój numer|moj numer"),
-    ("cs, sk", "volejte|volajte|zavolej*|moje číslo|mobil"),
-    ("sl, hr, sr", "moj broj|moja številka|pokličite|nazovi*"),
-    (
-        "baltic",
-        "*skambin*|piezvan*|mano numeris|mans numurs|minu number|skambin*|zvan*|helista*",
-    ),
-    (
-        "hu",
-        "hívj*|hívjon|a számom|telefonszám*|*telefonszám*|mobilszám*",
-    ),
-    ("tr", "cep|cebim|telefonum|numaram|gsm"),
+    ("pt", "telemóvel*|telemovel*|ligue*|ligar"),
+    ("it", "richiam*|chiama*|cellulare*|cell"),
+    ("ro", "mobilul|sună*|sunați*"),
+    ("pl", "*dzwon*|*dzwoń*|dzwoni*|zadzwo*"),
+    ("cs, sk", "volejte|volajte|zavolej*|mobil"),
+    ("sl, hr, sr", "pokličite|nazovi*"),
+    ("baltic", "*skambin*|piezvan*|skambin*|zvan*|helista*"),
+    ("hu", "hívj*|hívjon|telefonszám*|*telefonszám*|mobilszám*"),
+    ("tr", "cep|cebim|telefonum|gsm"),
     (
         "id, ms",
-        "telepon*|telpon*|nomor saya|nombor saya|hubungi|telp|tlp|no hp|no. hp|no telp",
+        "telepon*|telpon*|hubungi|telp|tlp|no hp|no. hp|no telp",
     ),
-    ("vi", "đt|sđt|điện thoại|gọi|số của tôi|dđ|di động|hotline"),
-    ("sw", "nipigie|tawag*|tumawag*|simu|namba yangu"),
+    ("vi", "đt|sđt|điện thoại|gọi|dđ|di động|hotline"),
+    ("sw", "nipigie|tawag*|tumawag*|simu"),
     (
         "ru, uk, bg",
-        "*звон*|*дзвон*|*телефон*|қоңырау*|горячая линия|горячей линии|гаряча лінія|гарячої лінії|телефон*|звон*|дзвон*|мобильн*|мобільн*|тел|моб|мой номер|мій номер|моят номер|сотовый|контакт*",
+        "*звон*|*дзвон*|*телефон*|қоңырау*|горячая линия|горячей линии|гаряча лінія|гарячої лінії|телефон*|звон*|дзвон*|мобильн*|мобільн*|тел|моб|сотовый|контакт*",
     ),
     ("el", "τηλ*|κινητ*|κιν|σταθερό|καλέστε|επικοινων*"),
     (
         "hi and others",
-        "*फोन*|*फ़ोन*|*फ़ोन*|*मोबाइल*|फोन*|फ़ोन*|फ़ोन*|मोबाइल*|मेरा नंबर|कॉल|ফোন*|মোবাইল*|ফোন|தொலைபேசி*|போன்|மொபைல்|ఫోన్|మొబైల్|ಫೋನ್|ಮೊಬೈಲ್|ഫോൺ|മൊബൈൽ|ફોન|મોબાઇલ|ਫ਼ੋਨ|ਫੋਨ",
+        "*फोन*|*फ़ोन*|*फ़ोन*|*मोबाइल*|फोन*|फ़ोन*|फ़ोन*|मोबाइल*|कॉल|ফোন*|মোবাইল*|ফোন|தொலைபேசி*|போன்|மொபைல்|ఫోన్|మొబైల్|ಫೋನ್|ಮೊಬೈಲ್|ഫോൺ|മൊബൈൽ|ફોન|મોબાઇલ|ਫ਼ੋਨ|ਫੋਨ",
     ),
     (
         "ar, fa, ur",
-        "هاتف*|*هاتف*|جوال*|*جوال*|موبايل*|*موبايل*|تلفون*|تليفون*|اتصل*|رقمي|فاكس|واتساب|تلفن*|موبایل*|همراه|تماس|شماره من|فون|فکس",
+        "هاتف*|*هاتف*|جوال*|*جوال*|موبايل*|*موبايل*|تلفون*|تليفون*|اتصل*|فاكس|واتساب|تلفن*|موبایل*|همراه|تماس|فون|فکس",
     ),
     (
         "he",
-        "*התקשר*|תלפון*|טלפון*|*טלפון*|נייד*|*נייד*|המספר שלי|פקס|התקשר*|וואטסאפ",
+        "*התקשר*|תלפון*|טלפון*|*טלפון*|נייד*|*נייד*|פקס|התקשר*|וואטסאפ",
     ),
     (
         "ka, hy",
@@ -118,6 +105,13 @@ pub(in crate::filters::redact) const NEXT_PHONES: &[(&str, &str)] = &[
         "services in other scripts",
         "служба поддержки|служба підтримки|поддержк*|клиентская служба|связи|зв'язку|вотсап*|ватсап*|вайбер*|телеграм*|обслужване на клиенти|εξυπηρέτηση πελατών|خدمة العملاء|خدمات العملاء|خدمات مشتریان|پشتیبانی|\
          שירות לקוחות|ग्राहक सेवा|গ্রাহক সেবা|ลูกค้าสัมพันธ์|บริการลูกค้า|客服|客户服务|客戶服務|快递员|快遞員|客户经理|お客様サポート|お客様センター|お客様相談|カスタマー|고객센터|고객님|고객상담|택배기사|기사님",
+    ),
+    (
+        "my number",
+        "my number|meine nummer|mijn nummer|mitt nummer|mit nummer|numeroni|mon numéro|mi número|mi numero|\
+         meu número|meu numero|mio numero|numărul meu|mój numer|moj numer|moje číslo|moj broj|moja številka|\
+         mano numeris|mans numurs|minu number|a számom|numaram|nomor saya|nombor saya|số của tôi|namba yangu|\
+         мой номер|мій номер|моят номер|मेरा नंबर|رقمي|شماره من|המספר שלי",
     ),
     ("others", "контакт|контакты|επικοινωνία|संपर्क|যোগাযোগ|தொடர்பு"),
 ];
