@@ -2,7 +2,9 @@
 
 mod cards;
 mod class;
+mod columns;
 mod detect;
+mod dictionary;
 mod emails;
 mod ibans;
 mod identities;
@@ -16,6 +18,7 @@ mod replace;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod units;
 
 use std::borrow::Cow;
 use std::sync::Arc;

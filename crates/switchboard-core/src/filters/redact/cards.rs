@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::labels::{self, Meaning, Source};
+use super::labels::{self, Source};
 use super::numbers::{Numbers, last_bytes};
 
 /// Finds card numbers among neighbouring groups of digits, so that a date before or a code after one
@@ -55,12 +55,7 @@ fn last_group(numbers: &Numbers<'_>, first: usize, source: Source) -> Option<usi
             longest = Some(last);
         }
     }
-    longest.filter(|_| source == Source::Text || !counts_something(before))
-}
-
-/// Returns `true` if the key of a JSON number says that it is no card.
-fn counts_something(before: &str) -> bool {
-    labels::nearest(before).is_some_and(|label| label.meaning == Meaning::Other)
+    longest.filter(|_| source == Source::Text || !labels::is_no_card(before))
 }
 
 /// Returns `false` where the number is part of an identifier or a fraction. "card4111…" may be one.

@@ -17,22 +17,26 @@ const MAX_DOMAIN: usize = 255;
 static AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let bracketed = format!(r"[\[({{<] ?(?:@|at|ät|a|{NAMES}) ?[\])}}>]");
     let plain = "@|&#0*64;|&#x0*40;|&commat;|%40|艾特|小老鼠|골뱅이|アットマーク";
-    Regex::new(&format!(
-        "(?i)(?<sign> ?(?:{bracketed}|{plain}) ?)|[ _-](?:(?<at>at)|(?<name>{NAMES}))[ _-]"
-    ))
-    .ok()
+    let pattern = format!(
+        "(?i)(?<sign> ?(?:{bracketed}|{plain}) ?)|[ _-](?:(?<name>{NAMES})|(?<at>at))[ _-]"
+    );
+    Regex::new(&pattern.replace("    ", "")).ok()
 });
 
 /// The names of the at sign in other languages than English. They mean little else.
-const NAMES: &str = "arroba|arobas|arobase|chiocciola|małpa|zavináč|kukac|apenstaartje|snabel-a|snabela|собака|собачка";
+const NAMES: &str = "arroba|arrova|arobas|arobase|chiocciola|małpa|zavináč|zavinac|kukac|apenstaartje|snabel-a|snabela|alfakrøll|krøllalfa|klammeraffe|\
+    miukumauku|arond|afna|собака|собачка|равлик|кльомба|παπάκι|παπακι|שטרודל|a còng|at sign|at-sign";
 
 /// Words for a dot. The French one is another word in English, and only understood in brackets.
-const DOTS: &str = "dot|punkt|punto|ponto|kropka|tečka|bodka|nokta|точка";
+const DOTS: &str = "dot|punkt|punto|ponto|punt|pont|piste|punct|kropka|tečka|bodka|točka|tocka|nokta|titik|chấm|точка|тачка|крапка|τελεία|נקודה|نقطة|ドット|닷";
+
+/// Words for other signs in the part before the at sign.
+const SIGNS: &str = "underscore|dash|hyphen|plus|unterstrich|bindestrich|minus|guion|guión|guion bajo|tiret|trattino|подчеркивание|дефис";
 
 /// Matches what stands for a dot in a domain.
 static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let bracketed = format!(r" ?[\[({{<] ?(?:\.|{DOTS}|point) ?[\])}}>] ?");
-    let words = format!("[ _-](?:{DOTS})[ _-]|点");
+    let words = format!("[ _-](?:{DOTS})[ _-]|(?<point> point )|[点點]");
     Regex::new(&format!(r"^(?i:(?<word>{bracketed}|{words})|\.|。| \. )")).ok()
 });
 
@@ -40,10 +44,10 @@ static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// that most texts are ruled out fast.
 pub(super) fn may_be_obfuscated(text: &str) -> bool {
     static HINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!(
+        let pattern = format!(
             r"(?i:[\[({{<] ?(?:at|ät|a|{NAMES}) ?[\])}}>]|&#0*64;|&#x0*40;|&commat;|%40|[ _-](?:{DOTS}|{NAMES})[ _-])|艾特|小老鼠|골뱅이|アットマーク"
-        ))
-        .ok()
+        );
+        Regex::new(&pattern.replace("    ", "")).ok()
     });
     HINT.as_ref().is_some_and(|hint| hint.is_match(text))
 }
@@ -63,10 +67,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         let is_name = captures.name("name").is_some();
         let free = found.last().map_or(0, |last| last.end);
         let local = local_part(text, free, sign.start());
-        let domain = domain_len(
-            &text[sign.end()..],
-            !is_name && !sign.as_str().contains('@'),
-        );
+        let domain = domain_len(&text[sign.end()..], is_word, is_name);
         let (Some(local), Some(domain)) = (local, domain) else {
             continue;
         };
@@ -78,20 +79,58 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         if has_spaces && is_common_word(&text[local..sign.start()]) {
             continue;
         }
-        let local = if domain.has_word {
+        let end = sign.end() + domain.len;
+        if sign.as_str() == "@" && is_login(&text[..local], &text[end..]) {
+            continue;
+        }
+        let local = if domain.has_word || !sign.as_str().contains('@') {
             with_spelled_dots(text, free, local)
         } else {
             local
         };
-        found.push(local..sign.end() + domain.len);
-        start = sign.end() + domain.len;
+        found.push(local..end);
+        start = end;
     }
     found
 }
 
+/// Returns `true` around the name of a user on a host, as in "postgres://ann:key@db.example.com", "git@git.example.com:team/project",
+/// and around the handle "@ann@social.example" and the id of a message.
+fn is_login(before: &str, after: &str) -> bool {
+    const LONGEST: usize = 64;
+    super::count_steps(LONGEST);
+    let near = super::numbers::last_bytes(before, LONGEST);
+    let token = near.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let is_in_address = token
+        .rsplit_once("://")
+        .is_some_and(|(_, user)| !user.contains(['/', '?', '#']));
+    let line = near
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(['<', ' ']);
+    let last = line
+        .rsplit(' ')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let is_message_id = matches!(
+        &*last,
+        "message-id:" | "in-reply-to:" | "references:" | "content-id:"
+    );
+    let path = after.strip_prefix(':').unwrap_or_default();
+    let path = first_bytes(path, LONGEST)
+        .split(char::is_whitespace)
+        .next()
+        .unwrap_or_default();
+    let is_path = path.starts_with(['~', '/']) || path.contains('/');
+    let is_command = matches!(&*last, "ssh" | "scp" | "sftp" | "rsync" | "mosh");
+    is_in_address || is_message_id || is_path || is_command || before.ends_with('@')
+}
+
 /// Returns `true` for letters of scripts without spaces between words. An address must not swallow the
 /// words around it, so its parts consist either of these letters only or of others only.
-fn is_dense(c: char) -> bool {
+pub(super) fn is_dense(c: char) -> bool {
     matches!(
         c,
         '\u{e00}'..='\u{eff}'
@@ -145,24 +184,29 @@ fn local_part(text: &str, free: usize, end: usize) -> Option<usize> {
         part = &part[name + 1..];
     }
     part = part.trim_start_matches(|c: char| !is_dense(c) && !is_letter_or_digit(c));
+    part = without_attached_word(part);
     let is_closed =
         part.ends_with(|c: char| is_dense(c) || is_letter_or_digit(c) || "_+-".contains(c));
     is_closed.then(|| free + text.len() - part.len())
+}
+
+/// Returns a Latin name without a word of another script before it, to which a dash joins it, as in Hebrew: "ל-ann@example.com".
+fn without_attached_word(part: &str) -> &str {
+    let joined = part.split_once('-').filter(|(word, name)| {
+        let is_other = |c: char| c.is_alphabetic() && c > '\u{36f}';
+        name.is_ascii() && !name.is_empty() && !word.is_empty() && word.chars().all(is_other)
+    });
+    joined.map_or(part, |(_, name)| name)
 }
 
 /// Returns the offset at which a local part with words for dots begins, as in "ann dot lee at example dot com".
 fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
     const MOST_DOTS: usize = 3;
     for _ in 0..MOST_DOTS {
-        let before = &text[free..local];
-        let spelled = before
-            .strip_suffix(' ')
-            .and_then(|before| before.rsplit_once(' '));
-        let is_dot = |word: &str| DOTS.split('|').any(|dot| dot == word.to_lowercase());
-        let Some((rest, _)) = spelled.filter(|(_, word)| is_dot(word)) else {
+        super::count_steps(1);
+        let Some(rest) = before_spelled_sign(&text[free..local]) else {
             break;
         };
-        super::count_steps(1);
         let name = rest.trim_end_matches(is_letter_or_digit);
         if name.len() == rest.len() || rest.len() - name.len() > MAX_LOCAL {
             break;
@@ -172,6 +216,29 @@ fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
     local
 }
 
+/// Returns the text before a word for a dot or another sign that ends a text, as "ann dot " and "ann[.]".
+fn before_spelled_sign(text: &str) -> Option<&str> {
+    const LONGEST: usize = 32;
+    let is_dot = |word: &str| DOTS.split('|').any(|dot| dot == word);
+    let is_sign = |word: &str| is_dot(word) || SIGNS.split('|').any(|sign| sign == word);
+    let word_before = |text: &str, opening: &[char]| {
+        let near = super::numbers::last_bytes(text, LONGEST);
+        let start = text.len() - near.len() + near.rfind(opening)?;
+        Some(start)
+    };
+    let spaced = text.strip_suffix(' ').unwrap_or(text);
+    if let Some(bracketed) = spaced.strip_suffix([']', ')', '}', '>']) {
+        let start = word_before(bracketed, &['[', '(', '{', '<'])?;
+        let word = bracketed[start + 1..].trim().to_lowercase();
+        let rest = &text[..start];
+        return (is_dot(&word) || matches!(&*word, "." | "point"))
+            .then(|| rest.strip_suffix(' ').unwrap_or(rest));
+    }
+    let word = text.strip_suffix(' ')?;
+    let start = word_before(word, &[' '])?;
+    is_sign(&word[start + 1..].to_lowercase()).then(|| &text[..start])
+}
+
 /// The domain that a text begins with.
 struct Domain {
     len: usize,
@@ -179,15 +246,18 @@ struct Domain {
     has_word: bool,
 }
 
-/// Returns the domain that a text begins with. In an obfuscated address the last part of it must be a
-/// known one, if the dot before it is a word.
-fn domain_len(text: &str, is_obfuscated: bool) -> Option<Domain> {
+/// Returns the domain that a text begins with. After the word "at" the last part of it must be a known one, if the dot before
+/// it is a word. The French word for a dot is only one after a name of the sign.
+fn domain_len(text: &str, follows_at: bool, follows_name: bool) -> Option<Domain> {
     let text = first_bytes(text, MAX_DOMAIN);
     let mut domain = None;
     let mut has_word = false;
     let mut end = label_len(text)?;
     while let Some(dot) = DOT.as_ref().and_then(|dot| dot.captures(&text[end..])) {
         let is_word = dot.name("word").is_some();
+        if dot.name("point").is_some() && !follows_name {
+            break;
+        }
         let start = end + dot.get_match().end();
         let Some(len) = label_len(&text[start..]) else {
             break;
@@ -199,7 +269,13 @@ fn domain_len(text: &str, is_obfuscated: bool) -> Option<Domain> {
             continue;
         };
         let is_spelled = is_word && dot.get_match().as_str().trim().len() > 1;
-        if is_spelled && is_obfuscated && !is_known_top(label) {
+        let is_noun = || {
+            matches!(
+                &*text[..end].to_lowercase(),
+                "the" | "a" | "this" | "that" | "my" | "each" | "every" | "one"
+            )
+        };
+        if is_spelled && follows_at && (!is_known_top(label) || is_noun()) {
             break;
         }
         has_word |= is_word;
@@ -268,7 +344,8 @@ fn is_file_extension(label: &str) -> bool {
 fn is_known_top(label: &str) -> bool {
     const TOPS: &str = "com|org|net|edu|gov|mil|int|info|biz|name|app|dev|online|shop|store|cloud|email|travel|museum|test|example|\
         invalid|uk|de|fr|es|nl|ch|cn|jp|kr|ru|br|au|ca|nz|za|pl|cz|se|dk|fi|pt|gr|tr|ua|mx|ar|cl|sg|hk|tw|th|vn|ph|ie|io|co|eu|tv|ai|\
-        hu|ro|bg|hr|rs|il|ae|sa|ke|ng|рф";
+        hu|ro|bg|hr|rs|il|ae|sa|ke|ng|рф|sk|lt|lv|ee|si|lu|mt|cy|by|kz|ge|am|az|uz|md|al|mk|ba|is|be|in|id|my|no|pk|lk|bd|np|ir|iq|jo|lb|eg|ma|\
+        tn|dz|gh|tz|ug|zm|pe|ve|uy|py|bo|ec|cr|gt|pa|pr|xyz|site|tech|blog|eus|cat|gal|pro|укр|бел|срб";
     let label = label.to_lowercase();
     TOPS.split('|').any(|top| top.trim() == label)
 }
@@ -276,7 +353,8 @@ fn is_known_top(label: &str) -> bool {
 /// Returns `true` for words that stand before "at" in sentences about places and sites.
 fn is_common_word(word: &str) -> bool {
     const WORDS: &str = "look|looking|shop|shopping|buy|order|available|me|us|you|it|see|find|found|visit|work|works|working|\
-        meet|is|are|was|be|him|her|them|here|there|online|started|hosted|live|sold|starting|items|cost|costs|each|lives|stay|only";
+        meet|is|are|was|be|him|her|them|here|there|online|started|hosted|live|sold|more|out|details|website|site|page|guide|docs|blog|offers|deals|tickets|everything|now|up|free|story|menu|form|join|\
+        go|apply|listed|published|posted|based|located|staring|lunch|dinner|party|meeting|event|follow|boxes|pcs|units|today|tonight|home|price|starting|items|cost|costs|each|lives|stay|only";
     let word = word.to_lowercase();
     WORDS.split('|').any(|common| common.trim() == word)
 }

@@ -57,7 +57,7 @@ fn iban_len(bytes: &[u8]) -> Option<usize> {
                 characters.push(byte.to_ascii_uppercase());
                 was_separator = false;
             }
-            b' ' | b'-' if !was_separator => was_separator = true,
+            b' ' | b'-' | b'.' | b'/' if !was_separator => was_separator = true,
             _ => return None,
         }
         if characters.len() == *length {

@@ -88,21 +88,27 @@ const MAX_GROUPS: usize = 6;
 
 /// Returns the range of the id that begins with a group, and the number of its groups.
 fn resident_id(numbers: &Numbers<'_>, first: usize) -> Option<(Range<usize>, usize)> {
-    let mut groups = 1;
-    let mut len = numbers.groups[first].len();
-    while len < 17 && (groups, len) != (1, 15) {
-        let is_separator = matches!(numbers.separator(first + groups - 1), " " | "-");
-        if !is_separator || groups == MAX_GROUPS {
-            return None;
+    let is_separator = |group: usize| matches!(numbers.separator(group), " " | "-" | "." | "/");
+    let (mut last, mut len) = (first, numbers.groups[first].len());
+    while len < 17 && is_separator(last) && last + 1 - first < MAX_GROUPS {
+        // An id of 15 digits ends here, if the next group is too long for one of 18.
+        let next = numbers.groups.get(last + 1)?.len();
+        if len == 15 && (last == first || len + next > 18) {
+            break;
         }
-        len += numbers.groups.get(first + groups)?.len();
-        groups += 1;
+        len += next;
+        last += 1;
     }
-    let mut range = numbers.range(first..first + groups);
-    let mut digits = numbers.joined(first..first + groups);
-    if digits.len() == 17 && numbers.text[range.end..].starts_with(['X', 'x']) {
-        digits.push('X');
-        range.end += 1;
+    let mut range = numbers.range(first..last + 1);
+    let mut digits = numbers.joined(first..last + 1);
+    if digits.len() == 17 {
+        let after = &numbers.text[range.end..];
+        let letter = after.trim_start_matches([' ', '-', '.', '/']);
+        let apart = after.len() - letter.len();
+        if apart <= usize::from(last > first) && letter.starts_with(['X', 'x']) {
+            digits.push('X');
+            range.end += apart + 1;
+        }
     }
     let is_id = match digits.len() {
         18 => has_region_and_date(&digits[..6], &digits[6..14]) && has_check_digit(&digits),
@@ -112,7 +118,7 @@ fn resident_id(numbers: &Numbers<'_>, first: usize) -> Option<(Range<usize>, usi
         }
         _ => false,
     };
-    (is_id && numbers.is_whole(&range)).then_some((range, groups))
+    (is_id && numbers.is_whole(&range)).then_some((range, last + 1 - first))
 }
 
 fn is_labelled_resident_id(numbers: &Numbers<'_>, range: &Range<usize>) -> bool {
@@ -153,12 +159,13 @@ fn has_check_digit(digits: &str) -> bool {
 pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = concat!(
-            r"\b(?:passports?|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)(?:nummer|nr\b|-nr\b)|pasaportes?|passaport|paspoort|paszport|",
+            r"\b(?:passports?|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)[ -]?(?:nummer|nr\b|no\b|number\b)|(?:meine?n?s?|ihre?n?|mitt|mit|min) pa(?:ss?|ß)\b|pasipoti|passi(?:n|ni|a|ssani|n?numero|n?nro)?\b|(?:můj|môj|moj|svůj) pas\b|passet (?:mitt|hans|hennes)\b|",
+            r"pas(?:as|o|ą|e|es|u)? (?:nr|numeris|numurs|č|číslo)\b|č\. pasu|útlevel|pasaboor|baasaboor|fasfo|paspò|iphasiphothi|шиноснома|pasaportes?|passaport|paspoort|paszport|",
             r"pasaport|pașaport|pasport|paspor\b|passin numero|passi number|pases num|paso (?:num|nr)|číslo pasu|pas č\.|pasbort|vegabréf|",
             r"cestovn(?:í|ý|ého|ího)? pas|putovnic|potn(?:i|ega) list|pasoš|útlevél|hộ chiếu|төлқұжат)|",
             "паспорт|пашпарт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|",
             "पासपोर्ट|पारपत्र|राहदानी|পাসপোর্ট|પાસપોર્ટ|ਪਾਸਪੋਰਟ|பாஸ்போர்ட்|கடவுச்சீட்டு|పాస్పోర్ట్|ಪಾಸ್ಪೋರ್ಟ್|പാസ്പോർട്ട്|ගමන් බලපත්|",
-            "პასპორტ|անձնագ|ፓስፖርት|លិខិតឆ្លងដែន|ໜັງສືຜ່ານແດນ|နိုင်ငံကူးလက်မှတ်",
+            "პასპორტ|անձնագ|ፓስፖርት|លិខិតឆ្លងដែន|ໜັງສືຜ່ານແດນ|နိုင်ငံကူးလက်မှတ်|ပတ်စပို့|ប៉ាស្ព័រ|ພາສປອດ|පාස්පෝට්|ପାସପୋର୍ଟ|پاسپۆرت",
         );
         Regex::new(&format!("(?i){words}")).ok()
     });
@@ -177,44 +184,85 @@ pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the range of the number in the text after a word for passport: the first word with a digit.
+/// Returns the range of the number in the text after a word for passport: the first word with a digit that is no year, date or small
+/// number.
 fn passport_number(after: &str) -> Option<Range<usize>> {
-    let near = first_bytes(after, 60);
-    super::count_steps(near.len());
-    let digit = near.find(|c: char| c.is_ascii_digit())?;
-    let gap = near[..digit].trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let start = if near[gap.len()..digit].len() <= 5 {
-        gap.len()
-    } else {
-        return None;
-    };
-    if labels::has_another_label(gap) {
-        return None;
+    const MOST_DATES: usize = 2;
+    // Letters of some scripts have three bytes.
+    let near = first_bytes(after, 160);
+    let end = near.char_indices().nth(60).map_or(near.len(), |(at, _)| at);
+    super::count_steps(end);
+    let mut start = 0;
+    for _ in 0..=MOST_DATES {
+        let digit = start + near.get(start..end)?.find(|c: char| c.is_ascii_digit())?;
+        let gap = near[..digit].trim_end_matches(is_letter);
+        let letters = near[gap.len()..digit].chars().count();
+        if letters > 5 || labels::has_another_label(gap) {
+            return None;
+        }
+        if let Some(number) = number_after(after, gap, letters == 0) {
+            return Some(number);
+        }
+        let is_part = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | '/');
+        let date = near[digit..].trim_start_matches(is_part);
+        let date = &near[digit..near.len() - date.len()];
+        let is_date = date.split(['-', '.', '/']).all(|part| part.len() <= 4);
+        if letters > 0 || !is_date || near[digit + date.len()..].starts_with(is_letter) {
+            return None;
+        }
+        start = digit + date.len();
     }
+    None
+}
+
+/// Returns the range of the number that begins after `gap`. Its series may stand apart, if it has no other letters.
+fn number_after(after: &str, gap: &str, has_no_letters: bool) -> Option<Range<usize>> {
+    let series = series_before(gap).filter(|_| has_no_letters);
     let len = |text: &str| {
-        text.find(|c: char| !c.is_ascii_alphanumeric())
+        text.find(|c: char| !c.is_ascii_digit() && !is_letter(c))
             .unwrap_or(text.len())
     };
-    let first_len = len(&after[start..]);
-    let first = &after[start..start + first_len];
+    let first_len = len(&after[gap.len()..]);
+    let first = &after[gap.len()..gap.len() + first_len];
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let end = gap.len() + first_len;
     // Russian numbers have their series apart: 75 1234567, 4510 123456.
-    if is_digits(first) && matches!(first_len, 2 | 4) && after[start + first_len..].starts_with(' ')
-    {
-        let second = &after[start + first_len + 1..];
+    if is_digits(first) && matches!(first_len, 2 | 4) && after[end..].starts_with(' ') {
+        let second = &after[end + 1..];
         let second_len = len(second);
         if is_digits(&second[..second_len]) && matches!((first_len, second_len), (2, 7) | (4, 6)) {
-            return Some(start..start + first_len + 1 + second_len);
+            return Some(gap.len()..end + 1 + second_len);
         }
     }
-    let digits = first.bytes().filter(u8::is_ascii_digit).count();
-    let has_small_letter = first.bytes().any(|byte| byte.is_ascii_lowercase());
-    let least = match first_len {
-        _ if has_small_letter => 6,
+    let continues = matches!(after.as_bytes().get(end..), Some([b'-' | b'.', next, ..]) if next.is_ascii_digit());
+    let starts = series.into_iter().chain([gap.len()]);
+    let mut numbers = starts.map(|start| start..end);
+    numbers.find(|number| !continues && is_passport_number(&after[number.clone()]))
+}
+
+fn is_passport_number(number: &str) -> bool {
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    let characters = number.chars().filter(|c| !matches!(c, ' ' | '-')).count();
+    let least = match characters {
+        _ if number.contains(char::is_lowercase) => 6,
         8 | 9 => 2,
         _ => 4,
     };
-    let is_number = (6..=9).contains(&first_len) && digits >= least;
-    let continues = matches!(after.as_bytes().get(start + first_len..), Some([b'-' | b'.', next, ..]) if next.is_ascii_digit());
-    (is_number && !continues).then_some(start..start + first_len)
+    (6..=9).contains(&characters) && digits >= least
+}
+
+/// Returns `true` for the letters of passport numbers: Latin ones, and capitals of other scripts.
+fn is_letter(c: char) -> bool {
+    c.is_ascii_alphabetic() || c.is_uppercase()
+}
+
+/// Returns the offset of one or two capital letters that stand apart before a number, as in "AB 123456".
+fn series_before(gap: &str) -> Option<usize> {
+    let text = gap.strip_suffix([' ', '-'])?;
+    let before = text.trim_end_matches(char::is_uppercase);
+    let series = &text[before.len()..];
+    let stands_apart = !before.ends_with(char::is_alphanumeric);
+    let is_series = matches!(series.chars().count(), 1 | 2);
+    let is_word = matches!(series, "NO" | "NR" | "N" | "ID" | "IS" | "MY" | "АЙ" | "НР");
+    (stands_apart && is_series && !is_word).then_some(before.len())
 }

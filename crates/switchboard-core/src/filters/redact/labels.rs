@@ -4,7 +4,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::numbers::{first_bytes, last_bytes};
+use super::dictionary::{self, Kind, Word};
+use super::numbers::last_bytes;
+use super::tables::words::phones::NO_PHONES;
+use super::tables::words::things::{NUMBER_WORDS, OFFICES};
+
+mod numbered;
 
 /// The place of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +23,12 @@ pub(super) enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     Phone,
+    /// A card, also one that is none of a payment network.
+    Card,
     /// Something that is neither a phone nor a person, as an order or an amount.
     Other,
+    /// Something that only a bare number counts or names, as a process.
+    OtherBare,
 }
 
 /// A word before a number.
@@ -32,66 +41,24 @@ pub(super) struct Label {
     pub(super) is_adjacent: bool,
 }
 
-/// Words for phones and calls. Those of the first list may be the beginning of a longer word.
-const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|telemóvel|telemovel|celular|cellular|\
-    cellphone|whatsapp|puhelin|puhelim|telepon|telpon|anruf|dzwoni|zadzwo|llám|llame|llama|appel|chiama|ligue|soita|volejte|\
-    телефон|звон|дзвон|мобильн|мобільн|τηλ|κινητ|τηλέφ|rufnum|notruf|durchwahl|kontaktnum|faxnum|\
-    hotline|natel|telnum|telnr|gsmnum|gsmnr|festnetz|privatnum|büronum|hemnum|arbetsnum|hjemmenum|thuisnum|nødnum|nödnum";
-const PHONE_WORDS: &str = "tel|tél|tels|tlf|puh|gsm|cel|cell|cep|fax|hp|sms|call|calls|calling|dial|ring|ringe|ringen|text|\
-    rufen|bel|bellen|natel|portable|fono|đt|sđt|điện thoại|số|wa|viber|тел|моб|contact number|reach me at|reach me on|\
-    फोन|मोबाइल";
-const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致电|打给|请打|联系方式|联系人|座机|热线|連絡先|自宅番号|代表番号|内線|ケータイ|フリーダイヤル|전화|대표번호|팩스|비상연락|집번호|회사번호|직장번호|휴대폰|핸드폰|연락처|\
-    โทร|เบอร์|هاتف|جوال|موبايل|תלפון|טלפון|נייד|फ़ोन|फ़ोन";
-
-/// Words for other things that have numbers.
-const OTHER_STEMS: &str = "bestell|rechnung|kundenn|vertrag|sendung|paket|steuern|betrag|artikel|aktenz|konto|commande|facture|\
-    colis|montant|pedido|factura|fatura|importe|ordine|fattura|zamówien|faktur|przesyłk|заказ|счет|счёт|накладн|посылк|трек|\
-    bestilling|beställning|tilau|sipariş|pesanan|đơn hàng|confirmation|tracking|timestamp|shipment|consignment|waybill|\
-    comand|comenz|factură|encomend|objednáv|objednavk|zásilk|rendelés|számla|narudž|naroč|račun|užsakym|pasūtīj|tellimus|lasku|\
-    замовлен|рахун|поръчк|фактур|παραγγελ|τιμολόγ|hóa đơn|mã đơn";
-const OTHER_WORDS: &str = "order|orders|ordre|invoice|invoices|ticket|tickets|ref|reference|parcel|booking|transaction|receipt|\
-    isbn-10|isbn-13|isbn|issn|ean|upc|gtin|barcode|sku|po|id|ids|uid|guid|uuid|hash|epoch|ts|amount|total|totals|price|sum|count|counts|qty|\
-    quantity|case|account|customer|contract|policy|item|items|product|article|serial|model|part|payment|member|claim|batch|\
-    matter|meter|code|key|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|fedex|ups|usps|gls|vat|ein|budget|population|balance|\
-    fee|saldo|points|bytes|size|offset|seq|sequence|rows|cols|tokens|range|ns|ms|index|length|zip|zoom|kilometers|\
-    usd|eur|gbp|cny|jpy|idr|chf|rp|debt|score|scored|record|records|row|line|page|pages|chapter|user id|room|flight|iteration|\
-    bestellung|bestelling|factuur|dossier|réf|envío|guía";
-const OTHER_OTHER_SCRIPTS: &str = "订单|訂單|单号|單號|运单|運單|快递|编号|編號|流水|账号|金额|數量|数量|价格|合计|共计|客户|发票|條形|\
-    条形|条码|邮编|批次|注文|送り状|金額|주문|송장|택배|금액|طلب|فاتورة|سفارش|הזמנ|חשבונית|คำสั่งซื้อ|ใบแจ้งหนี้|ऑर्डर|請求書|청구서";
-
-/// Words for other things that name a number only if it comes right after them: "reservation 4155552671" is no
-/// phone, "reservation for Ann, 4155552671" may be.
-const NEXT_STEMS: &str = "reserv|réserv|rezerv|rezerw|buchung|boeking|bokning|varaus|бронир|kvitt|quittung|квитанц|protocol|protokol|\
-    zgłoszen|обращен|заявк|pratica|voucher|coupon|gutschein|checksum|\\w{3,}(?:nummer|nummern|nummeret)";
-const NEXT_WORDS: &str = "nota fiscal|mã vận đơn|mã số|talep|resi|siret|siren|duns|abn|acn|nip|regon|kvk|cnpj|pzn|plz|cep|tin|gln|npi|sscc|oid|\
-    asn|pmid|postcode|postal code|postleitzahl|code postal|código postal|crc|error|errors|request|requests|req|worker|workers|rev|nonce|\
-    seed|block|blocks|sector|inode|etag|session|sessions|txn|tx|cache|memory|mem|heap|stack|rss|port|ports|pid|tid|thread|packet|packets|\
-    frame|frames|commit|signature|counter|query|event|span|trace|register|shard|partition|kernel|chapters";
-const NEXT_OTHER_SCRIPTS: &str = "หมายเลขคำสั่งซื้อ|หมายเลขคำสั่ง|ใบสั่งซื้อ|ใบสั่ง|[\\p{Han}\\p{Katakana}ー]{2,}番[号號]|\\p{Hangul}{2,}번호|\\p{Han}[^号號\\P{Han}]码";
+impl Label {
+    /// A number right after a word for card is none of a phone.
+    fn for_phones(self) -> Self {
+        let meaning = match self.meaning {
+            Meaning::Card => Meaning::Other,
+            meaning => meaning,
+        };
+        Self { meaning, ..self }
+    }
+}
 
 /// Words for phones that make a longer word mean a phone wherever they stand in it, as in "Diensttelefonnummer".
 const PHONE_INSIDE: &str = "tele[fp]on|telefoon|telefax|faxnum|phone|handy|mobil|rufnum|notruf|notfall|hotline|whatsapp|kontaktnum|festnetz|\
     durchwahl|servicenum|wählnum|[電电][話话]|手[机機]|携[帯带帶]|[連连]絡先|[联聯]絡|ケータイ|スマホ|ファック?ス|ファクシミリ|テレ[フホ]|フリーダイヤル|\
     モバイル|(?:緊急|直通|内線|代表|自宅)番|전화|휴대|핸드폰|모바일|팩스|연락|(?:대표|비상|긴급|자택|사무실|회사|직장)번";
 
-/// Words that hold a word for a phone and mean something else: real estate and cars.
-const NO_PHONE_INSIDE: [&str; 2] = ["immobil", "automobil"];
-
 /// Words for cards that make a longer word mean a card wherever they stand in it.
-const CARD_INSIDE: &str = "karte|kort|kaart|card|カード|카드|卡";
-
-/// The codes of currencies (ISO 4217) that are no words.
-const CURRENCIES: &str = "usd|eur|gbp|idr|inr|krw|vnd|brl|mxn|zar|sek|nok|dkk|pln|czk|huf|thb|myr|sgd|hkd|twd|aud|cad|nzd|chf|aed|uah|jpy|cny|\
-    clp|pkr|egp|qar|kwd|ngn|kes|bgn|isk|kzt|lkr|bdt|rmb|btc|eth";
-
-/// Matches words of [`Meaning::Phone`] in its first group, and others in its second, or in its third if they
-/// must come right before the number.
-static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = format!(
-        r"(\b(?:{PHONE_STEMS})\w*|\b(?:{PHONE_WORDS})\b|{PHONE_OTHER_SCRIPTS})|(\b(?:{OTHER_STEMS})\w*|\b(?:{OTHER_WORDS})\b|{OTHER_OTHER_SCRIPTS}|[$€£¥₩₹])|(\b(?:{NEXT_STEMS})\w*|\b(?:{NEXT_WORDS}|{CURRENCIES})\b|{NEXT_OTHER_SCRIPTS})"
-    );
-    Regex::new(&pattern.replace("    ", "")).ok()
-});
+const CARD_INSIDE: &str = "karte|kort|kaart|card|tarjeta|cartão|cartao|kártya|カード|카드|卡";
 
 /// Matches words for phones in its first group and words for cards in its second, anywhere in a longer word.
 static INSIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -100,23 +67,32 @@ static INSIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Matches what may stand between a word and the number that it names.
 static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = "number|numbers|num|no|nr|n|id|ids|code|key|is|was|of|at|on|to|me|my|our|us|ist|lautet|est|es|er|är|es el|è|é|le|la|el|to|al|au|para|på|til|mig|meg|mi|mir|unter|sie|mich";
-    let other_scripts = "号码|號碼|号|號|番号|番號|번호|는|은|は|是|为|為|的";
+    let words = "ids|key|was|of|at|on|to|es|e|me|my|our|us|es el|le|la|el|to|al|au|para|på|til|mig|meg|mi|mir|unter|sie|mich|hier";
     Regex::new(&format!(
-        r#"^(?:[\s.:#=/"',()\-°º№&+{{\[：，]|\b(?:{words})\b|{other_scripts})*$"#
-    ))
+        r#"^(?:[\s.:#=/"',()\-°ºª№&+{{\[：，|]|\b(?:{words}|{IS}|{NUMBER_WORDS})\b|{DENSE_IS})*$"#
+    ).replace("    ", ""))
     .ok()
 });
 
 /// Matches what may stand between a word and the number that comes right after it: no words of a sentence, as in
 /// "send requests to 4155552671".
-static STRICT_GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = "number|num|no|nr|n|id|ids|code|is|ist|lautet|est|es|är|er|è|é";
-    Regex::new(&format!(
-        r#"^(?:[\s.:#=/"'(\-°º№{{\[：]|\b(?:{words})\b|号|号码|番号|번호|는|은|は|是|为|為|的)*$"#
-    ))
+static STRICT_GAP: LazyLock<Option<Regex>> =
+    LazyLock::new(|| {
+        Regex::new(&format!(
+        r#"^(?:[\s.:#=/"'(\-°ºª№{{\[：]|\b(?:{IS}|{COUNTRIES}|{NUMBER_WORDS})\b|{DENSE_IS})*$"#
+    ).replace("    ", ""))
     .ok()
-});
+    });
+
+/// Words for "is" between a word and its number.
+const IS: &str = "is|are|ist|sind|lautet|lauten|est|sont|er|är|è|é|jest|je|este|είναι|هو|هي|است|הוא|היא|है|là|adalah|ialah|ids";
+
+/// Codes of countries before a number of a register.
+const COUNTRIES: &str =
+    "be|nl|de|fr|pt|pl|cz|sk|hu|ro|bg|hr|si|gb|ie|lu|dk|se|fi|ee|lv|lt|cy|mt|ch|jel|szám";
+
+/// Words for "is" in Chinese, Japanese, Korean and Thai, with words for number.
+const DENSE_IS: &str = "号码|號碼|号|號|码|碼|番号|番號|番|번호|는|은|は|是|为|為|的|คือ";
 
 /// Matches the beginning of an identifier that goes on with a number, as `10.1000/` and `2026-A/`.
 static BEGUN: LazyLock<Option<Regex>> =
@@ -127,70 +103,150 @@ static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\b(?:more|less|fewer|greater|higher|lower|larger|smaller)\s+than|[≥≤≈×^])\s*$").ok()
 });
 
-/// Matches a unit after a number.
-static UNIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = "bytes|byte|kb|mb|gb|ms|ns|us|sec|secs|seconds|minutes|hours|days|rows|row|steps|points|users|items|pieces|people|\
-        km|m|cm|mm|kg|times|tokens|records|entries|lines|requests|hits|views|yen|dollars?|euros?|pounds?|pesos?|rupees?|rupiah|rub(?:le|el)s?|rublos|francs?|franken|kron(?:a|e|or|er|y)|yuan|rmb|baht|liras?|reais|đồng|dirhams?|ri?yals?|\
-        shekels?|złotych|forint|lei|stück|stücke|pcs|words|pages|inhabitants|kč|zł";
-    let words = format!("{words}|rub|{CURRENCIES}");
-    // "415-555-2671 try after five": these codes are words too.
-    let capitals = "ILS|TRY|PHP|COP|RON";
-    Regex::new(&format!(
-        r"^ ?(?:(?:(?i:{})|{capitals})\b|[€$£¥₩₹₽₺₴฿₫₪%‰元円원円个個人次件]|руб|грн|ریال|ريال|درهم|บาท|रुपये)",
-        words.replace("    ", "")
-    ))
-    .ok()
-});
-
 /// The bytes before a number in which words are searched.
 const WINDOW: usize = 72;
 
+/// The bytes before a number of which the words are read one by one.
+const NEAR: usize = 48;
+
 /// Returns the last word before a number that says what it is.
 pub(super) fn nearest(before: &str) -> Option<Label> {
-    super::count_steps(WINDOW);
-    let window = last_bytes(before, WINDOW);
-    let clause = window.rfind(['\n', ';', '!', '?', '。']);
-    let clause = clause.map_or(window, |end| &window[end..]);
-    let text = clause.to_lowercase().replace('_', " ");
-    let label = |captures: &regex::Captures<'_>, is_phone: bool| {
-        let gap = &text[captures.get_match().end()..];
-        let (meaning, named) = if is_phone {
-            (Meaning::Phone, gap)
-        } else {
-            (Meaning::Other, without_begun_identifier(gap))
-        };
-        let allowed = if captures.get(3).is_some() && !is_phone {
-            &STRICT_GAP
-        } else {
-            &GAP
-        };
-        Label {
-            meaning,
-            distance: gap.len(),
-            is_adjacent: allowed
-                .as_ref()
-                .is_some_and(|allowed| allowed.is_match(named)),
-        }
-    };
-    let words = WORDS.as_ref()?.captures_iter(&text);
-    let labels = words.filter_map(|captures| {
-        let word = captures.get_match();
-        let inside = match captures.get(1) {
-            Some(_) => Inside::Phone,
-            None => Inside::of(word.as_str()),
-        };
-        let is_phone = match inside {
-            Inside::Phone => true,
-            Inside::Card => return None,
-            Inside::Other => false,
-        };
-        let mut label = label(&captures, is_phone);
-        let is_weak = !is_phone && (captures.get(3).is_some() || is_weak(word.as_str()));
-        // "the clinic's line, 617-555-0111"
-        label.is_adjacent &= !(is_weak && text[word.end()..].starts_with(','));
-        (label.is_adjacent || !is_weak).then_some(label)
+    let label = last_label(before, |label| {
+        label.meaning != Meaning::Card || label.is_adjacent
     });
-    labels.last()
+    let label = label.map(Label::for_phones);
+    let may_be_numbered = |label: Label| match label.meaning {
+        Meaning::Phone => false,
+        Meaning::OtherBare => true,
+        Meaning::Card | Meaning::Other => !label.is_adjacent,
+    };
+    if label.is_none_or(may_be_numbered)
+        && numbered::is_number_of_thing(clause(last_bytes(before, NEAR)))
+    {
+        return Some(Label {
+            meaning: Meaning::Other,
+            distance: 0,
+            is_adjacent: true,
+        });
+    }
+    label
+}
+
+/// Returns what the name of a column or a key says of its value.
+pub(super) fn meaning_of_key(key: &str) -> Option<Meaning> {
+    let label = nearest(&format!("{key}: ")).filter(|label| label.is_adjacent);
+    label.map(|label| label.meaning)
+}
+
+/// Returns `true` if the last word before a number says that it is that of another thing than a card.
+pub(super) fn is_no_card(before: &str) -> bool {
+    last_label(before, |_| true).is_some_and(|label| label.meaning == Meaning::Other)
+}
+
+fn clause(window: &str) -> &str {
+    let end = window.rfind(['\n', ';', '!', '?', '。']);
+    end.map_or(window, |end| &window[end..])
+}
+
+fn last_label(before: &str, is_meant: impl Fn(&Label) -> bool) -> Option<Label> {
+    super::count_steps(WINDOW);
+    let text = clause(last_bytes(before, WINDOW))
+        .to_lowercase()
+        .replace('_', " ");
+    let words = dictionary::find(&text);
+    let mut last = None;
+    let mut before = None;
+    for word in words {
+        let label = label(&text, word).map(|label| match before {
+            Some(phone) if is_phone_of(&text, phone, word) => Label {
+                meaning: Meaning::Phone,
+                ..label
+            },
+            _ => label,
+        });
+        let label = label.filter(|label| {
+            let is_near_phone = last.is_some_and(|last: Label| last.meaning == Meaning::Phone);
+            is_meant(label) && !(label.meaning == Meaning::OtherBare && is_near_phone)
+        });
+        last = label.or(last);
+        before = Some(word);
+    }
+    last
+}
+
+/// Returns `true` if a word for phone and the next word mean the phone of somebody, as in "teléfono del cliente" and
+/// "telefon klienta". After a verb, as in "call for order 12", they do not.
+fn is_phone_of(text: &str, phone: Word, thing: Word) -> bool {
+    const NOUNS: &str = "tel|тел|phone|mobil|móvil|celular|cellul|handy|fax|gsm|whatsapp|puh|τηλ|κιν|моб|тлф|tlf|tél|telé|หมาย";
+    const PEOPLE: &str = "customer|client|employee|passenger|student|donor|subscriber|kund|asiaka|abonn|klient|kunde|klant|cliente|клиент|клієнт|абонент|zákaz|ügyfél|müşteri|pacient|patient|пациент|пацієнт|πελάτ|pelanggan|usuari|utente|member|العميل|عميل|مشتری";
+    static OF: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"^[\s.]+(?:\w+\s+){0,3}(?:of|for|on|with|to|del|de|du|sur|au|do|da|no|na|di|sul|al|des|der|zum|zur|auf|von|vom|van|voor|op|av|af|på|til|till|für|för|pour|para|per|su|za|w|do|k|u|на|в|для|к|до|у|pentru|dla)\s+(?:(?:the|my|your|this|that|la|las|los|el|mi|mon|ma|le|les|l|il|lo|der|die|das|dem|den|mein\w*|o|a|os|as|het|de)\s+|[ld]['’])*$|^[\s.]+(?:[ld]['’])$",
+        )
+        .ok()
+    });
+    let begins = |word: Word, beginnings: &str| {
+        let word = &text[word.start..word.end];
+        beginnings
+            .split('|')
+            .any(|beginning| word.starts_with(beginning))
+    };
+    let between = &text[phone.end.min(thing.start)..thing.start];
+    let follows = |between: &str| {
+        matches!(between.trim_start_matches([' ', '.']), "" | "the ")
+            || OF.as_ref().is_some_and(|of| of.is_match(between))
+    };
+    let is_of = OF.as_ref().is_some_and(|of| of.is_match(between));
+    phone.kind == Kind::Phone
+        && matches!(thing.kind, Kind::NextThing | Kind::BareThing)
+        && ((begins(phone, NOUNS) && is_of) || (begins(thing, PEOPLE) && follows(between)))
+}
+
+/// Returns the label that a word is, unless it only is one right before the number.
+fn label(text: &str, word: Word) -> Option<Label> {
+    let gap = &text[word.end..];
+    let word_text = &text[word.start..word.end];
+    if matches!(word.kind, Kind::Thing | Kind::NextThing)
+        && OFFICES.iter().any(|office| word_text.ends_with(office))
+    {
+        return None;
+    }
+    let is_phone_word = matches!(word.kind, Kind::Phone | Kind::NextPhone);
+    let meaning = match Inside::of(word_text) {
+        _ if is_phone_word => Meaning::Phone,
+        _ if word.kind == Kind::Card => Meaning::Card,
+        _ if word_text.contains(' ') => Meaning::Other,
+        Inside::Phone => Meaning::Phone,
+        Inside::Card => Meaning::Card,
+        Inside::Other if word.kind == Kind::BareThing => Meaning::OtherBare,
+        Inside::Other => Meaning::Other,
+    };
+    let is_phone = meaning == Meaning::Phone;
+    let named = if is_phone {
+        gap
+    } else {
+        without_begun_identifier(gap)
+    };
+    let allowed = match word.kind {
+        Kind::NextThing | Kind::BareThing if !is_phone => &STRICT_GAP,
+        _ => &GAP,
+    };
+    let mut is_adjacent = allowed
+        .as_ref()
+        .is_some_and(|allowed| allowed.is_match(named));
+    let is_weak = match word.kind {
+        Kind::Phone | Kind::Card => false,
+        Kind::NextPhone => true,
+        Kind::Thing => matches!(word_text, "$" | "€"),
+        Kind::NextThing | Kind::BareThing => !is_phone,
+    };
+    // "the clinic's line, 617-555-0111"
+    is_adjacent &= !(is_weak && gap.starts_with(','));
+    (is_adjacent || !is_weak || meaning == Meaning::Card).then_some(Label {
+        meaning,
+        distance: gap.len(),
+        is_adjacent,
+    })
 }
 
 /// The meaning of the parts of a long word.
@@ -202,7 +258,7 @@ enum Inside {
 
 impl Inside {
     fn of(word: &str) -> Self {
-        let is_no_phone = NO_PHONE_INSIDE.iter().any(|other| word.contains(other));
+        let is_no_phone = NO_PHONES.iter().any(|other| word.contains(other));
         let words = INSIDE
             .iter()
             .flat_map(|inside| inside.captures_iter(word))
@@ -260,18 +316,10 @@ pub(super) fn continues_path(before: &str) -> bool {
 /// Returns `true` if a word for phone comes before the number, as in "Tel.030-1234567".
 fn begins_with_phone_word(token: &str) -> bool {
     let token = token.to_lowercase();
-    let first = WORDS.as_ref().and_then(|words| words.captures(&token));
-    first.is_some_and(|words| words.get(1).is_some() && words.get_match().start() == 0)
-}
-
-/// Returns `true` for words that name a number only if it comes right after them: "customer 4155552671" is no
-/// phone, "the customer left 4155552671" may be.
-fn is_weak(word: &str) -> bool {
-    const WEAK: [&str; 21] = [
-        "customer", "member", "account", "case", "item", "items", "product", "part", "line", "key",
-        "code", "policy", "contract", "model", "room", "page", "pages", "payment", "id", "$", "€",
-    ];
-    WEAK.contains(&word)
+    let words = dictionary::find(&token);
+    words
+        .first()
+        .is_some_and(|word| word.start == 0 && word.kind == Kind::Phone)
 }
 
 /// Returns `true` if the words right before a number say that it is neither a phone nor a person's.
@@ -282,18 +330,12 @@ pub(super) fn is_of_another_thing(before: &str) -> bool {
 /// Returns `true` if the text between a word and a number has a word for another number.
 pub(super) fn has_another_label(gap: &str) -> bool {
     let text = gap.to_lowercase();
-    let is_meant =
-        |word: &str| matches!(word, "#" | "id" | "key" | "code" | "serial" | "ref" | "số");
-    let words = WORDS.iter().flat_map(|words| words.captures_iter(&text));
+    let is_meant = |word: &str| matches!(word, "ref" | "№");
     // "passport, document number 1234567"
-    let mut words = words.filter(|words| words.get(3).is_none());
-    words.any(|words| !is_meant(words.get_match().as_str()))
-}
-
-/// Returns `true` if a number counts something: a unit follows it.
-pub(super) fn has_unit(after: &str) -> bool {
-    UNIT.as_ref()
-        .is_some_and(|unit| unit.is_match(first_bytes(after, 16)))
+    let mut words = dictionary::find(&text)
+        .into_iter()
+        .filter(|word| matches!(word.kind, Kind::Phone | Kind::Thing));
+    words.any(|word| !is_meant(&text[word.start..word.end]))
 }
 
 /// Returns the words of a JSON key: those of `contactPhone` are "contact Phone".
@@ -336,7 +378,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         assert!(
-            [&WORDS, &INSIDE, &GAP, &STRICT_GAP, &BEGUN, &COUNTED, &UNIT]
+            [&INSIDE, &GAP, &STRICT_GAP, &BEGUN, &COUNTED]
                 .iter()
                 .all(|pattern| pattern.is_some())
         );

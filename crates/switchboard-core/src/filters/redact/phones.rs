@@ -1,15 +1,20 @@
 //! Phone numbers, by the lengths and written forms in libphonenumber's metadata.
 
+mod forms;
+mod lookalikes;
+
 use std::ops::Range;
 
-use super::labels::{self, Meaning, Source};
+use self::forms::country_code;
+use super::columns::Columns;
+use super::labels::{self, Label, Meaning, Source};
 use super::numbers::{Numbers, last_bytes};
-use super::tables::phones::{COUNTRY_CODES, NATIONAL_FORMS};
 
 /// The most digits of a number (ITU-T E.164).
 const MAX_DIGITS: usize = 15;
 
 pub(super) fn find(numbers: &Numbers<'_>, source: Source) -> Vec<Range<usize>> {
+    let columns = Columns::new(numbers.text);
     let mut found = Vec::new();
     let mut first = 0;
     while first < numbers.groups.len() {
@@ -18,7 +23,10 @@ pub(super) fn find(numbers: &Numbers<'_>, source: Source) -> Vec<Range<usize>> {
             first = run.end_of_date();
             continue;
         }
-        match run.international().or_else(|| run.national(source)) {
+        match run
+            .international()
+            .or_else(|| run.national(source, &columns))
+        {
             Some(end) => {
                 found.push(run.start_of_range()..numbers.groups[end - 1].end);
                 first = end;
@@ -155,104 +163,79 @@ impl<'n, 't> Run<'n, 't> {
 
     /// Returns the end of a number in the form in which a country writes it, or of any form after a word
     /// for phone.
-    fn national(&self, source: Source) -> Option<usize> {
+    fn national(&self, source: Source, columns: &Columns) -> Option<usize> {
         let total: usize = self.numbers.sizes(self.groups.clone()).sum();
         if total < 7 || self.before.ends_with(['+', '$', '€', '£', '¥']) {
             return None;
         }
-        let candidates = |is_phone: &dyn Fn(&Run<'_, '_>, usize, &str) -> bool| {
-            self.ends().find_map(|(end, digits)| {
-                let is_number = (7..=MAX_DIGITS).contains(&digits.len())
-                    && self.is_whole(end)
-                    && !self.is_part_of_list(end)
-                    && is_phone(self, end, &digits);
-                let is_counted =
-                    || labels::has_unit(&self.numbers.text[self.numbers.groups[end - 1].end..]);
-                (is_number && !is_counted()).then_some(end)
-            })
-        };
-        let by_form = candidates(&|run, end, digits| run.has_national_form(end, digits));
-        if by_form.is_none() && self.continues_run() {
+        let candidates =
+            |is_labelled: bool, is_phone: &dyn Fn(&Run<'_, '_>, usize, &str) -> bool| {
+                self.ends().find_map(|(end, digits)| {
+                    let is_number = (7..=MAX_DIGITS).contains(&digits.len())
+                        && self.is_whole(end)
+                        && !self.is_part_of_list(end)
+                        && is_phone(self, end, &digits);
+                    (is_number && !self.is_counted(end, is_labelled)).then_some(end)
+                })
+            };
+        let label = self.label(columns);
+        let is_named = label.is_some_and(|label| {
+            label.meaning == Meaning::Phone && label.is_adjacent && !self.is_postcode(label)
+        });
+        let by_form = candidates(is_named, &|run, end, digits| {
+            run.has_national_form(end, digits)
+        });
+        if self.continues_run() && by_form.is_none_or(|end| self.is_run_of_another_thing(end)) {
             return None;
         }
         let bare = by_form.filter(|end| end - self.groups.start == 1);
-        let label = labels::nearest(self.before);
         let is_near =
-            |label: &labels::Label| label.distance <= 40 && !has_digit(self.before, label.distance);
+            |label: &Label| label.distance <= 40 && !has_digit(self.before, label.distance);
         match label {
+            Some(label) if self.is_postcode(label) => None,
             Some(label) if label.meaning == Meaning::Phone && is_near(&label) => {
-                by_form.or_else(|| candidates(&|run, end, _| run.may_follow_word(end)))
+                by_form.or_else(|| candidates(is_named, &|run, end, _| run.may_follow_word(end)))
             }
-            _ if source == Source::JsonNumber || self.continues_identifier() => None,
+            _ if source == Source::JsonNumber
+                || self.continues_identifier()
+                || self.continues_amount(by_form) =>
+            {
+                None
+            }
             Some(label)
                 if label.meaning == Meaning::Other && (label.is_adjacent || bare.is_some()) =>
             {
                 None
             }
-            _ if bare.is_some()
-                && (labels::follows_key(self.before) || labels::is_counted(self.before)) =>
+            Some(label)
+                if label.meaning == Meaning::OtherBare && label.is_adjacent && bare.is_some() =>
             {
                 None
             }
-            _ => by_form,
+            _ if bare.is_some()
+                && (labels::follows_key(self.before)
+                    || labels::is_counted(self.before)
+                    || self.is_in_square_brackets()) =>
+            {
+                None
+            }
+            _ => by_form.filter(|end| !self.is_time_range(*end)),
         }
     }
 
-    /// Returns `true` if the groups are those of a number in some country, which is told from other numbers
-    /// by a prefix, brackets or its groups.
-    fn has_national_form(&self, end: usize, digits: &str) -> bool {
-        let groups = self.groups.start..end;
-        let sizes: Vec<usize> = self.numbers.sizes(groups.clone()).collect();
-        let [first, rest @ ..] = &*sizes else {
-            return false;
-        };
-        if rest.is_empty() {
-            return is_bare_number(digits);
+    /// Returns what the words before the number say, or the header of its column.
+    fn label(&self, columns: &Columns) -> Option<Label> {
+        let label = labels::nearest(self.before);
+        if label.is_some_and(|label| label.is_adjacent) {
+            return label;
         }
-        let separators = (self.groups.start..end - 1).map(|group| self.numbers.separator(group));
-        let has_dots_only = separators.clone().all(|separator| separator == ".");
-        if self.is_bracketed() {
-            let is_area = (1..=5).contains(first) && (8..=12).contains(&digits.len());
-            let is_zero = *first == 1 && digits.starts_with('0');
-            return is_area
-                && (*first > 1 || is_zero)
-                && rest.iter().all(|size| *size >= 2)
-                && !has_dots_only;
-        }
-        // A fraction has one dot.
-        if has_dots_only && rest.len() < 2 {
-            return false;
-        }
-        let is_american = |digits: &str, sizes: &[usize]| {
-            matches!(sizes, [3, 3, 4] | [3, 7])
-                && digits.len() == 10
-                && (sizes.len() == 3 || is_bare_number(digits))
-        };
-        if is_american(digits, &sizes)
-            || (digits.starts_with('1') && *first == 1 && is_american(&digits[1..], rest))
-        {
-            return true;
-        }
-        if *first == 2 && digits.strip_prefix("86").is_some_and(is_chinese_mobile) {
-            return true;
-        }
-        let is_form = |prefix: &str, digits: &str, sizes: &[usize]| {
-            let merged = [sizes[0], sizes[1..].iter().sum()];
-            has_form(prefix, digits, sizes)
-                || (!prefix.is_empty() && sizes.len() > 2 && has_form(prefix, digits, &merged))
-        };
-        let attached = || {
-            let mut sizes = sizes.clone();
-            sizes[0] -= 1;
-            sizes[0] > 0 && digits.starts_with('0') && is_form("0", &digits[1..], &sizes)
-        };
-        let apart = |prefix: &str| {
-            *first == prefix.len()
-                && rest.len() > 1
-                && digits.starts_with(prefix)
-                && is_form(prefix, &digits[prefix.len()..], rest)
-        };
-        attached() || apart("0") || apart("8") || apart("06") || has_form("", digits, &sizes)
+        let whole = self.start_of_range()..self.numbers.groups[self.groups.end - 1].end;
+        let of_column = columns.meaning(&whole).map(|meaning| Label {
+            meaning,
+            distance: 0,
+            is_adjacent: true,
+        });
+        of_column.or(label)
     }
 
     /// Returns `true` if the group before is one of the same run.
@@ -264,7 +247,7 @@ impl<'n, 't> Run<'n, 't> {
     /// Returns `true` after the beginning of an identifier, as in "ORD-4155552671", "#4155552671"
     /// and "1Z 999 AA1 01 2345".
     fn continues_identifier(&self) -> bool {
-        if self.before.ends_with('#') {
+        if self.before.ends_with(['#', '\\', '@']) {
             return true;
         }
         if let Some(before) = self.before.strip_suffix('-') {
@@ -284,20 +267,6 @@ impl<'n, 't> Run<'n, 't> {
             .unwrap_or_default();
         word.contains(|c: char| c.is_ascii_digit())
             && word.contains(|c: char| c.is_ascii_uppercase())
-    }
-
-    /// Returns `true` if the groups before or after these are as short, as in a list of small numbers.
-    fn is_part_of_list(&self, end: usize) -> bool {
-        let is_alike = |group: usize, other: usize| {
-            let len = self.numbers.groups[group].len();
-            len <= 2
-                && self.numbers.groups[other].len() == len
-                && self.numbers.separator(group.min(other)) == " "
-        };
-        let first = self.groups.start;
-        let begins_with_zero = self.numbers.digits(first).starts_with('0');
-        (first > 0 && !begins_with_zero && is_alike(first, first - 1))
-            || (end < self.numbers.groups.len() && is_alike(end - 1, end))
     }
 
     /// Returns `true` if the groups may be a phone number after a word for it.
@@ -335,54 +304,4 @@ fn is_separator(separator: &str) -> bool {
             | ")/"
             | ") ("
     )
-}
-
-/// Returns the length of the country calling code, and a bit for each length of its national numbers.
-fn country_code(digits: &str) -> Option<(usize, u32)> {
-    (1..=3).find_map(|len| {
-        let code: u16 = digits.get(..len)?.parse().ok()?;
-        let found = COUNTRY_CODES.binary_search_by_key(&code, |(code, _)| *code);
-        let (_, lengths) = COUNTRY_CODES
-            .get(found.ok()?)
-            .filter(|_| !digits.starts_with('0'))?;
-        Some((len, *lengths))
-    })
-}
-
-/// Returns `true` if some country writes a number with this prefix in these groups.
-fn has_form(prefix: &str, digits: &str, sizes: &[usize]) -> bool {
-    super::count_steps(1);
-    let found = NATIONAL_FORMS.binary_search_by(|(form_prefix, groups, _)| {
-        let groups = groups.iter().map(|size| usize::from(*size));
-        let by_groups = groups.cmp(sizes.iter().copied());
-        (*form_prefix).cmp(prefix).then(by_groups)
-    });
-    let lead: Option<u16> = digits.get(..3).and_then(|lead| lead.parse().ok());
-    let (Ok(found), Some(lead)) = (found, lead) else {
-        return false;
-    };
-    let (_, _, leads) = NATIONAL_FORMS[found];
-    let mut leads = leads.iter();
-    leads.any(|(first, last)| (*first..=*last).contains(&lead))
-}
-
-/// Returns `true` for digits in one group that can be an American number, a Chinese mobile number, or ten
-/// or eleven digits after a zero.
-fn is_bare_number(digits: &str) -> bool {
-    // The digits in their order are an example, not a number.
-    if "01234567890".contains(digits) {
-        return false;
-    }
-    let bytes = digits.as_bytes();
-    let is_american = |bytes: &[u8]| bytes.len() == 10 && bytes[0] >= b'2' && bytes[3] >= b'2';
-    match bytes {
-        [b'0', b'1'..=b'9', ..] => matches!(bytes.len(), 10 | 11),
-        [b'1', rest @ ..] if is_american(rest) => true,
-        [b'8', b'6', ..] if is_chinese_mobile(&digits[2..]) => true,
-        _ => is_american(bytes) || is_chinese_mobile(digits),
-    }
-}
-
-fn is_chinese_mobile(digits: &str) -> bool {
-    matches!(digits.as_bytes(), [b'1', b'3'..=b'9', rest @ ..] if rest.len() == 9)
 }

@@ -2,3 +2,4 @@
 
 pub(super) mod phones;
 pub(super) mod unicode;
+pub(super) mod words;
