@@ -15,13 +15,14 @@ use dbos::{
 };
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::{Conversations, now, to_millis};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
+use crate::work::{Stage, Work};
 
 mod takeover;
 mod workflow;
@@ -163,7 +164,7 @@ impl IntoEngine for Dbos {
             local: LocalRuns::default(),
             launched: Mutex::default(),
             client: OnceCell::new(),
-            stop: watch::channel(false).0,
+            work: Work::new(),
         })
     }
 }
@@ -178,8 +179,7 @@ struct DbosEngine {
     /// Set while this process executes runs.
     launched: Mutex<Option<Launched>>,
     client: OnceCell<Client>,
-    /// Set to `true` to end the work of this process.
-    stop: watch::Sender<bool>,
+    work: Work,
 }
 
 #[derive(Clone)]
@@ -275,7 +275,7 @@ impl DbosEngine {
             runs: self.runs.clone(),
             executor: self.executor.clone(),
             local: self.local.clone(),
-            stop: self.stop.subscribe(),
+            stage: self.work.watch(),
             prefix: self.settings.prefix().into(),
         };
         let workflow = dbos.register_workflow(WORKFLOW, move |id: String| {
@@ -302,12 +302,13 @@ impl DbosEngine {
             tracing::warn!(%error, "the runs that DBOS does not know cannot be submitted");
         }
         let client = self.client().await?;
-        let mut stop = self.stop.subscribe();
+        let mut stage = self.work.watch();
         let mut woken = Instant::now();
         loop {
             tokio::select! {
                 () = takeover.pause() => {}
-                _ = stop.wait_for(|stop| *stop) => break,
+                // Until then, this process shows that it is alive, so that no other one takes over its steps in progress.
+                () = stage.begun(Stage::Over) => break,
             }
             if let Err(error) = takeover.look(client).await {
                 tracing::warn!(%error, "the processes that execute runs cannot be listed");
@@ -388,9 +389,10 @@ impl Engine for DbosEngine {
             let mut due = self.runs.due(now()).await?;
             due.retain(|run| self.executor.takes(run));
             for run in &due {
-                match run.status {
-                    RunStatus::Waiting { .. } => self.wake_once(run).await?,
-                    _ => self.enqueue(run).await?,
+                if run.waits_in_log() {
+                    self.wake_once(run).await?;
+                } else {
+                    self.enqueue(run).await?;
                 }
             }
             Ok(due.len())
@@ -399,6 +401,7 @@ impl Engine for DbosEngine {
 
     fn work(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            let _worker = self.work.begin();
             if let Err(error) = self.execute_runs().await {
                 tracing::error!(%error, "this process executes no runs");
             }
@@ -406,11 +409,7 @@ impl Engine for DbosEngine {
     }
 
     fn drain(&self, time: Duration) -> BoxFuture<'_, bool> {
-        Box::pin(async move {
-            self.executor.drain();
-            let _ = self.stop.send_replace(true);
-            self.executor.emptied(time).await
-        })
+        Box::pin(self.work.drain(&self.executor, time))
     }
 }
 

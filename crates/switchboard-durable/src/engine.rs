@@ -34,8 +34,8 @@ pub trait Engine: Send + Sync + 'static {
     /// Executes runs in this process, until [`drain`](Self::drain) is called.
     fn work(&self) -> BoxFuture<'_, ()>;
 
-    /// Takes no more runs in this process, and waits until those that it has have let their steps end. Returns `false`
-    /// if some have not after `time`.
+    /// Takes no more runs in this process, and waits until those that it has have let their steps end, while
+    /// [`work`](Self::work) goes on. Returns `false` if some have not after `time`.
     fn drain(&self, time: Duration) -> BoxFuture<'_, bool>;
 }
 

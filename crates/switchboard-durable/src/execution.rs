@@ -259,9 +259,30 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     tracing::info!(run = active.id, reason, "a run pauses");
                     journal.set_failures(failures);
                     runs.keep_conversation(&journal.record(), time + KEPT).await;
-                    tokio::time::sleep(time).await;
+                    self.pause(&journal, &active, time).await;
+                    if self.active.is_draining() {
+                        return Ok(Execution::Draining);
+                    }
                 }
             }
+        }
+    }
+
+    /// Waits before a retry, unless the run is cancelled or resumed or this process takes no further steps. The run shows that
+    /// it is executed meanwhile.
+    async fn pause(&self, journal: &RunJournal, active: &ActiveRun, time: Duration) {
+        let mut pause = std::pin::pin!(tokio::time::sleep(time));
+        let mut over = std::pin::pin!(journal.over());
+        let renewal = journal.lease() / 3;
+        while !self.active.is_draining() {
+            tokio::select! {
+                () = pause.as_mut() => return,
+                () = over.as_mut() => return,
+                () = journal.woken() => return,
+                () = active.wake.notified() => {}
+                () = tokio::time::sleep(renewal) => {}
+            }
+            journal.extend_soon();
         }
     }
 
@@ -395,6 +416,10 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         let mut renew_at = Instant::now() + renewal;
         let mut flush_at: Option<Instant> = None;
         let mut over = std::pin::pin!(journal.over());
+        // The run may have been woken for it before.
+        if self.active.is_draining() {
+            journal.drain();
+        }
         loop {
             let at = flush_at.map_or(renew_at, |flush_at| flush_at.min(renew_at));
             let event = tokio::select! {

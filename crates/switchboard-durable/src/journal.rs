@@ -260,6 +260,12 @@ impl RunJournal {
         .await;
     }
 
+    /// Waits until the run is asked to go on before the time that it waits for.
+    pub(crate) async fn woken(&self) {
+        self.until(|state| std::mem::take(&mut state.is_woken))
+            .await;
+    }
+
     /// Returns `true` if the run goes no further here. The recorded steps of a log are made again also if the run
     /// was cancelled or has ended meanwhile: its engine may compare them with those of before.
     pub(crate) fn stops(&self) -> bool {

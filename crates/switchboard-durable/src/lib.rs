@@ -56,6 +56,8 @@ mod restate;
 mod run_store;
 mod runner;
 mod teams;
+#[cfg(any(feature = "restate", feature = "dbos"))]
+mod work;
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]

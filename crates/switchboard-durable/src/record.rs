@@ -85,6 +85,16 @@ impl RunRecord {
         matches!(self.status, RunStatus::Running {}) && is_leased
     }
 
+    /// Returns `true` if the run waits in the log of an engine, for a message or a time.
+    #[cfg(any(feature = "restate", feature = "dbos"))]
+    pub(crate) fn waits_in_log(&self) -> bool {
+        // One that has not begun, or has stopped and was resumed, is pending without a reason.
+        matches!(
+            self.status,
+            RunStatus::Waiting { .. } | RunStatus::Pending { reason: Some(_) }
+        )
+    }
+
     /// Returns `true` if another run of the same conversation goes on first. One that has begun waits for none: what it has
     /// committed to the conversation stands there already.
     pub(crate) fn comes_after(&self, other: &Self) -> bool {

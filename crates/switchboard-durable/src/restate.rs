@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::Conversations;
-use tokio::sync::watch;
 
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
+use crate::work::Work;
 
 mod client;
 mod service;
@@ -154,11 +154,11 @@ impl IntoEngine for Restate {
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
         let Self { runs, settings } = self;
         Arc::new(RestateEngine {
-            client: Client::new(&settings),
+            client: Arc::new(Client::new(&settings)),
             runs,
             settings,
             executor,
-            stop: watch::channel(false).0,
+            work: Work::new(),
         })
     }
 }
@@ -167,10 +167,9 @@ impl IntoEngine for Restate {
 struct RestateEngine {
     runs: RunStore,
     settings: Settings,
-    client: Client,
+    client: Arc<Client>,
     executor: Executor,
-    /// Set to `true` to end the work of this process.
-    stop: watch::Sender<bool>,
+    work: Work,
 }
 
 impl RestateEngine {
@@ -189,9 +188,14 @@ impl RestateEngine {
             .map_err(|error| DurableError::new(DurableErrorKind::Closed, error.to_string()))?;
         let uri = self.settings.uri.clone();
         let uri = uri.unwrap_or_else(|| format!("http://{address}"));
-        let stop = self.stop.subscribe();
-        let endpoint = service::endpoint(&self.settings, &self.runs, &self.executor, stop.clone());
-        let serve = service::serve(listener, endpoint, stop);
+        let services = service::Services {
+            settings: self.settings.clone(),
+            runs: self.runs.clone(),
+            executor: self.executor.clone(),
+            client: self.client.clone(),
+            stage: self.work.watch(),
+        };
+        let serve = service::serve(listener, services);
         let register = async {
             // The server asks this process for its services while it registers them.
             while let Err(error) = self.client.register(&uri).await {
@@ -264,9 +268,10 @@ impl Engine for RestateEngine {
             let mut due = self.runs.due(switchboard_core::conversation::now()).await?;
             due.retain(|run| self.executor.takes(run));
             for run in &due {
-                match run.status {
-                    RunStatus::Waiting { .. } => self.wake(run).await?,
-                    _ => self.client.invoke(run).await?,
+                if run.waits_in_log() {
+                    self.wake(run).await?;
+                } else {
+                    self.client.invoke(run).await?;
                 }
             }
             Ok(due.len())
@@ -275,6 +280,7 @@ impl Engine for RestateEngine {
 
     fn work(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            let _worker = self.work.begin();
             if let Err(error) = self.serve().await {
                 tracing::error!(%error, "this process executes no runs");
             }
@@ -282,10 +288,6 @@ impl Engine for RestateEngine {
     }
 
     fn drain(&self, time: Duration) -> BoxFuture<'_, bool> {
-        Box::pin(async move {
-            self.executor.drain();
-            let _ = self.stop.send_replace(true);
-            self.executor.emptied(time).await
-        })
+        Box::pin(self.work.drain(&self.executor, time))
     }
 }

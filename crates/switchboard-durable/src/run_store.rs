@@ -102,12 +102,12 @@ impl RunStore {
         }
     }
 
-    /// The runs that wait and were sent a message before a time: the process that sent it may have ended, or lost its
-    /// connection, before it woke them.
+    /// The runs that wait in the log of an engine and were sent a message before a time: the process that sent it may have ended,
+    /// or lost its connection, before it woke them. Those whose time has come are among them.
     #[cfg(any(feature = "restate", feature = "dbos"))]
     pub(crate) async fn unwoken(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
         let mut runs = self.due(time).await?;
-        runs.retain(|run| matches!(run.status, RunStatus::Waiting { .. }));
+        runs.retain(RunRecord::waits_in_log);
         Ok(runs)
     }
 
@@ -253,7 +253,8 @@ impl RunStore {
     }
 
     /// Cancels a run. One that a process has, or that waits in the log of an engine under a name, ends as soon as it
-    /// learns of it; any other has ended when this returns. Returns the state of the run before.
+    /// learns of it, which takes some seconds if nobody wakes it ([`DurableRun::cancel`](crate::DurableRun::cancel) does); any
+    /// other has ended when this returns. Returns the state of the run before.
     ///
     /// # Errors
     /// An error if the run has ended, or the store cannot be written.

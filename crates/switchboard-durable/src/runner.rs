@@ -127,7 +127,8 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
     }
 
     /// Takes no more runs, lets steps in progress end, and makes the runs due for other processes. Returns `false` if some are
-    /// still in a step after `time`; they go on elsewhere once their lease ends.
+    /// still in a step after `time`; they go on elsewhere once their lease ends. [`work`](Self::work) has to go on meanwhile, in a
+    /// task of its own for example: what carries the steps on Restate and DBOS is part of it.
     pub async fn drain(&self, time: Duration) -> bool {
         self.engine.drain(time).await
     }

@@ -50,7 +50,11 @@ pub(super) async fn run(
         }
         RunsCommand::Cancel { id } => {
             runs.cancel(&id).await.map_err(failure)?;
-            let done = look.language.choose("cancelled", "已取消");
+            // A process that has the run ends it.
+            let done = match runs.record(&id).await.map_err(failure)?.status {
+                RunStatus::Cancelled => look.language.choose("cancelled", "已取消"),
+                _ => look.language.choose("asked to end", "已请求结束"),
+            };
             writeln!(out, "{done} {}", one_line(&id))?;
             Exit::Ok
         }

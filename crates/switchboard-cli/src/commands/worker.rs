@@ -53,13 +53,21 @@ async fn work(args: &Worker) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     // For scripts, which wait for it.
     println!("working");
+    let worker = durable.clone();
+    // It goes on while steps in progress end.
+    let mut work = tokio::spawn(async move { worker.work().await });
     tokio::select! {
-        () = durable.work() => {}
+        _ = &mut work => {}
         _ = signals.next() => {}
     }
     tracing::info!("the worker ends: no new runs are taken");
-    if !durable.drain(DRAIN_TIME).await {
-        tracing::warn!("steps in progress are cut off; other workers begin them again");
+    tokio::select! {
+        is_drained = durable.drain(DRAIN_TIME) => {
+            if !is_drained {
+                tracing::warn!("steps in progress are cut off; other workers begin them again");
+            }
+        }
+        signal = signals.next() => return Ok(signal.exit()),
     }
     store.close().await;
     Ok(Exit::Ok)

@@ -29,12 +29,12 @@ fn small_refund() -> Reply {
 }
 
 /// An answer that takes half a minute.
-fn slow() -> Reply {
+pub(crate) fn slow() -> Reply {
     let pace = Duration::from_secs(5);
     Reply::text("One two three four five").pieces(4).pace(pace)
 }
 
-fn send_signal(name: &str, child: &Child) {
+pub(crate) fn send_signal(name: &str, child: &Child) {
     let id = child.id().to_string();
     let sent = Command::new("kill").args([name, &id]).status();
     assert!(sent.unwrap().success());

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::Folder;
+use crate::workers;
 
 const GUIDE: &str = include_str!("../../../../docs/durable.md");
 
@@ -90,6 +91,13 @@ fn the_recipe_for_three_workers_without_a_server_works() {
     assert!(out.contains("status        done"), "{out}");
 }
 
+/// An address that was free a moment ago; workers share it.
+#[cfg(feature = "restate")]
+fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
 #[cfg(feature = "restate")]
 #[test]
 #[ignore = "needs PostgreSQL and Restate; ./test starts them"]
@@ -105,11 +113,10 @@ fn the_recipe_for_three_workers_on_restate_works() {
         "http://127.0.0.1:9070",
         &variable("SWITCHBOARD_TEST_RESTATE_ADMIN"),
     );
-    // A port that was free a moment ago; the workers share it.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
-    run(&replaced(&script, "127.0.0.1:9080", &address), "restate");
+    run(
+        &replaced(&script, "127.0.0.1:9080", &free_address()),
+        "restate",
+    );
 }
 
 #[cfg(feature = "dbos")]
@@ -117,4 +124,39 @@ fn the_recipe_for_three_workers_on_restate_works() {
 #[ignore = "needs PostgreSQL; ./test starts one"]
 fn the_recipe_for_three_workers_on_dbos_works() {
     run(&recipe("--engine dbos", "--engine restate"), "dbos");
+}
+
+#[cfg(any(feature = "restate", feature = "dbos"))]
+fn owned<const N: usize>(args: [&str; N]) -> Vec<String> {
+    args.map(str::to_owned).to_vec()
+}
+
+#[cfg(feature = "restate")]
+#[test]
+#[ignore = "needs PostgreSQL and Restate; ./test starts them"]
+fn a_worker_on_restate_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on() {
+    let (server, admin) = (
+        variable("SWITCHBOARD_TEST_RESTATE"),
+        variable("SWITCHBOARD_TEST_RESTATE_ADMIN"),
+    );
+    workers::a_tool_ends_and_another_worker_goes_on(&workers::Engine {
+        name: "restate",
+        store: owned(["--store", &variable("SWITCHBOARD_TEST_POSTGRES")]),
+        run: owned(["--engine", "restate", "--restate", &server]),
+        worker: owned(["--restate-admin", &admin, "--listen", &free_address()]),
+        is_embedded: false,
+    });
+}
+
+#[cfg(feature = "dbos")]
+#[test]
+#[ignore = "needs PostgreSQL; ./test starts one"]
+fn a_worker_on_dbos_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on() {
+    workers::a_tool_ends_and_another_worker_goes_on(&workers::Engine {
+        name: "dbos",
+        store: owned(["--store", &variable("SWITCHBOARD_TEST_POSTGRES")]),
+        run: owned(["--engine", "dbos", "--lease", "60s"]),
+        worker: Vec::new(),
+        is_embedded: false,
+    });
 }

@@ -43,3 +43,5 @@ mod talk;
 mod team_files;
 #[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod workers;

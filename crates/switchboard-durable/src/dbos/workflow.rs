@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 use dbos::EngineOnly;
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
-use tokio::sync::watch;
 
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
 use crate::run_store::RunStore;
+use crate::work::{Stage, StageWatch};
 
 /// The topic of messages that wake a run.
 pub(super) const TOPIC: &str = "wake";
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) runs: RunStore,
     pub(super) executor: Executor,
     pub(super) local: LocalRuns,
-    pub(super) stop: watch::Receiver<bool>,
+    pub(super) stage: StageWatch,
     /// The start of the identifiers of workflows, before the names of logs.
     pub(super) prefix: Arc<str>,
 }
@@ -64,7 +64,7 @@ pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
     let _local = LocalRun(&parts.local, &workflow);
     let mut log = WorkflowLog {
         id: &id,
-        stop: parts.stop.clone(),
+        stage: parts.stage.clone(),
     };
     let log_name = workflow.strip_prefix(&*parts.prefix).unwrap_or(&workflow);
     let executed = parts.executor.execute(&parts.runs, &id, log_name, &mut log);
@@ -89,7 +89,7 @@ fn interrupted(id: &str) -> dbos::Error<EngineOnly> {
 /// The steps of a workflow, as the log of a run.
 struct WorkflowLog<'a> {
     id: &'a str,
-    stop: watch::Receiver<bool>,
+    stage: StageWatch,
 }
 
 impl WorkflowLog<'_> {
@@ -146,12 +146,11 @@ impl StepLog for WorkflowLog<'_> {
                 let left = until.map(|time| time.duration_since(now()).unwrap_or_default());
                 let left = left.unwrap_or(LONG).min(LONG);
                 let woken = dbos::recv::<(), EngineOnly>(Some(TOPIC), left);
-                let mut stop = self.stop.clone();
                 tokio::select! {
                     woken = woken => {
                         woken.map_err(|error| super::failed(&error))?;
                     }
-                    _ = stop.wait_for(|stop| *stop) => {
+                    () = self.stage.begun(Stage::Draining) => {
                         let message = format!("the run \"{}\" waits; this process shuts down", self.id);
                         return Err(DurableError::new(DurableErrorKind::Closed, message));
                     }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hyper::server::conn::http2;
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Settings;
@@ -21,6 +21,7 @@ use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
 use crate::run_store::RunStore;
+use crate::work::{InProgress, Stage, StageWatch};
 
 /// The name of the virtual object, whose keys are conversations.
 pub(super) const OBJECT: &str = "SwitchboardConversation";
@@ -34,12 +35,17 @@ const STREAMS: u32 = 32;
 /// The pause before a retry, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// The time that the answers of the last runs have to be sent, before connections are cut off.
+const LAST_ANSWERS: Duration = Duration::from_millis(250);
+
 /// A conversation, as a virtual object: its runs take place one after the other.
 struct Conversation {
     runs: RunStore,
     executor: Executor,
-    client: Client,
-    stop: watch::Receiver<bool>,
+    client: Arc<Client>,
+    stage: StageWatch,
+    /// The invocations in progress on the connection.
+    in_progress: InProgress,
 }
 
 /// The input of an invocation.
@@ -56,10 +62,11 @@ impl Conversation {
     /// Executes a run until it ends.
     #[handler(name = "run")]
     async fn run(&self, ctx: ObjectContext<'_>, invocation: Json<Invocation>) -> HandlerResult<()> {
+        let _call = self.in_progress.begin();
         let Invocation { run: id, log: name } = invocation.into_inner();
         let mut log = InvocationLog {
             ctx: &ctx,
-            stop: self.stop.clone(),
+            stage: self.stage.clone(),
             ended: None,
         };
         let executed = self
@@ -104,8 +111,7 @@ fn retried(reason: &str) -> HandlerError {
 /// The journal of an invocation, as the log of a run.
 struct InvocationLog<'a, 'ctx> {
     ctx: &'a ObjectContext<'ctx>,
-    /// Set when this process ends.
-    stop: watch::Receiver<bool>,
+    stage: StageWatch,
     /// The error with which the server ended the invocation.
     ended: Option<TerminalError>,
 }
@@ -154,7 +160,7 @@ impl StepLog for InvocationLog<'_, '_> {
                 };
                 let woken = tokio::select! {
                     woken = woken => woken,
-                    () = is_set(&mut self.stop) => {
+                    () = self.stage.begun(Stage::Draining) => {
                         let message = "the run waits, and this process shuts down";
                         return Err(DurableError::new(DurableErrorKind::Closed, message));
                     }
@@ -188,18 +194,25 @@ pub(super) fn listen(address: Option<SocketAddr>) -> std::io::Result<TcpListener
     socket.listen(1024)
 }
 
-/// The services of this process.
-pub(super) fn endpoint(
-    settings: &Settings,
-    runs: &RunStore,
-    executor: &Executor,
-    stop: watch::Receiver<bool>,
-) -> Endpoint {
+/// The services of this process, with the parts that they need.
+#[derive(Clone)]
+pub(super) struct Services {
+    pub(super) settings: Settings,
+    pub(super) runs: RunStore,
+    pub(super) executor: Executor,
+    pub(super) client: Arc<Client>,
+    pub(super) stage: StageWatch,
+}
+
+/// The services, as one connection has them.
+fn endpoint(services: &Services, in_progress: &InProgress) -> Endpoint {
+    let Services { settings, .. } = services;
     let conversation = Conversation {
-        runs: runs.clone(),
-        executor: executor.clone(),
-        client: Client::new(settings),
-        stop,
+        runs: services.runs.clone(),
+        executor: services.executor.clone(),
+        client: services.client.clone(),
+        stage: services.stage.clone(),
+        in_progress: in_progress.clone(),
     };
     let (first, longest) = RETRY;
     let options = ServiceOptions::new()
@@ -214,19 +227,9 @@ pub(super) fn endpoint(
     Endpoint::builder().bind(conversation).build()
 }
 
-/// Waits until a flag is set.
-async fn is_set(flag: &mut watch::Receiver<bool>) {
-    // An error means that nobody can set it, and that the engine is gone.
-    let _ = flag.wait_for(|is_set| *is_set).await;
-}
-
-/// Serves connections until `stop` is `true`.
-pub(super) async fn serve(
-    listener: TcpListener,
-    endpoint: Endpoint,
-    mut stop: watch::Receiver<bool>,
-) {
-    let endpoint = HyperEndpoint::new(endpoint);
+/// Serves connections until the process drains, and what they carry until it is over.
+pub(super) async fn serve(listener: TcpListener, services: Services) {
+    let mut stage = services.stage.clone();
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -242,13 +245,21 @@ pub(super) async fn serve(
                 let _ = stream.set_nodelay(true);
                 let mut builder = http2::Builder::new(TokioExecutor::new());
                 builder.max_concurrent_streams(STREAMS);
-                let connection = builder.serve_connection(TokioIo::new(stream), endpoint.clone());
-                let mut stop = stop.clone();
+                let in_progress = InProgress::new();
+                let endpoint = HyperEndpoint::new(endpoint(&services, &in_progress));
+                let connection = builder.serve_connection(TokioIo::new(stream), endpoint);
+                let mut stage = stage.clone();
                 connections.spawn(async move {
                     let mut connection = pin!(connection);
+                    let idle = async {
+                        stage.begun(Stage::Draining).await;
+                        // A server that calls on a connection that was told to close breaks it, with the steps on it. What it
+                        // calls before is refused, and called again.
+                        in_progress.ended().await;
+                    };
                     let served = tokio::select! {
                         served = connection.as_mut() => served,
-                        () = is_set(&mut stop) => {
+                        () = idle => {
                             connection.as_mut().graceful_shutdown();
                             connection.await
                         }
@@ -259,9 +270,17 @@ pub(super) async fn serve(
                 });
             }
             Some(_) = connections.join_next() => {}
-            () = is_set(&mut stop) => break,
+            () = stage.begun(Stage::Draining) => break,
         }
     }
-    // What still runs is called again by the server, in another process.
-    let _ = tokio::time::timeout(Duration::from_secs(2), connections.join_all()).await;
+    drop(listener);
+    let cut = async {
+        stage.begun(Stage::Over).await;
+        tokio::time::sleep(LAST_ANSWERS).await;
+    };
+    // What is cut off is called again by the server, in another process.
+    tokio::select! {
+        _ = connections.join_all() => {}
+        () = cut => {}
+    }
 }

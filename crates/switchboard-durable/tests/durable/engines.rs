@@ -6,6 +6,8 @@
 //!     --test durable -- --ignored --test-threads=1 --skip worker engines
 //! ```
 
+mod draining;
+mod paused;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -19,6 +21,11 @@ use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunReco
 use tokio::time::sleep;
 
 use crate::world::{Note, check_effects, decide_until_ended, outcome, questions, runner};
+use draining::{
+    a_worker_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on,
+    a_worker_whose_tool_takes_too_long_ends_without_it,
+};
+use paused::a_run_that_waits_for_a_time_notices_messages_without_being_woken;
 use worker::{Engine, Place, Team};
 
 /// The time that a test may take at most.
@@ -413,4 +420,7 @@ on_each_engine!(
     a_run_that_waits_is_cancelled,
     a_run_that_has_stopped_is_resumed_and_has_a_result,
     messages_over_several_workers_are_answered_in_their_order,
+    a_worker_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on,
+    a_worker_whose_tool_takes_too_long_ends_without_it,
+    a_run_that_waits_for_a_time_notices_messages_without_being_woken,
 );

@@ -1,6 +1,7 @@
 //! Runs on an engine with a log of its own, which compares the calls of an execution with those of the one before.
 
 mod engine;
+mod retries;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

@@ -24,7 +24,7 @@ pub(crate) type Note = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) const LEASE: Duration = Duration::from_millis(60);
 
 /// The start of the text that a model gets for a tool that may run once and was interrupted.
-const UNKNOWN: &str = "was interrupted. Its outcome is unknown";
+pub(crate) const UNKNOWN: &str = "was interrupted. Its outcome is unknown";
 
 /// A model that answers with the last message, after a while.
 struct Echo;

@@ -15,6 +15,7 @@ use switchboard_core::conversation::Conversations;
 use switchboard_durable::{Dbos, DurableRunner, Restate};
 use switchboard_sessions::PostgresOptions;
 
+use super::{draining, paused};
 use crate::child_process::kill_this_process;
 use crate::world::{Note, echo, runner, runner_with};
 
@@ -24,6 +25,9 @@ const NAME: &str = "SWITCHBOARD_TEST_NAME";
 const PORT: &str = "SWITCHBOARD_TEST_PORT";
 const KILL: &str = "SWITCHBOARD_TEST_KILL";
 const TEAM: &str = "SWITCHBOARD_TEST_TEAM";
+
+/// The file that asks workers to end.
+const END: &str = "end";
 
 /// The time after which the runs of a worker that is gone are taken over.
 const LEASE: Duration = Duration::from_millis(800);
@@ -48,6 +52,10 @@ pub(super) enum Team {
     Renamed,
     /// An agent that answers with the last message.
     Echo,
+    /// One with a tool that takes a while.
+    Slow,
+    /// One with a tool that waits for a time.
+    Patient,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +101,8 @@ impl Place {
             Team::Random => runner(0, note),
             Team::Renamed => runner_with(0, note, "post"),
             Team::Echo => Runner::new(&echo()),
+            Team::Slow => draining::team(note),
+            Team::Patient => paused::team(note),
         };
         match self.engine {
             Engine::Restate => {
@@ -127,6 +137,18 @@ impl Place {
         }
         command.envs(kill.map(|kill| (KILL, kill.to_string())));
         Worker(command.spawn().unwrap())
+    }
+
+    /// Asks the workers to end, with this time for their steps.
+    pub(super) fn end_workers(&self, time: Duration) {
+        let (part, file) = (self.folder.join("part"), self.folder.join(END));
+        fs::write(&part, time.as_millis().to_string()).unwrap();
+        fs::rename(part, file).unwrap();
+    }
+
+    /// Lets workers begin again.
+    pub(super) fn let_workers_begin(&self) {
+        fs::remove_file(self.folder.join(END)).unwrap();
     }
 
     /// The side effects of all workers.
@@ -170,7 +192,7 @@ fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: use with-servers"))
 }
 
-/// Executes runs until it is killed.
+/// Executes runs until it is killed, or asked to end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by other tests"]
 async fn work() {
@@ -189,6 +211,8 @@ async fn work() {
         team: match env::var(TEAM).as_deref() {
             Ok("Renamed") => Team::Renamed,
             Ok("Echo") => Team::Echo,
+            Ok("Slow") => Team::Slow,
+            Ok("Patient") => Team::Patient,
             _ => Team::Random,
         },
     };
@@ -214,5 +238,18 @@ async fn work() {
             kill_this_process();
         }
     });
-    place.runner(&note).await.work().await;
+    let durable = place.runner(&note).await;
+    let asked = async {
+        loop {
+            if let Ok(time) = fs::read_to_string(place.folder.join(END)) {
+                return Duration::from_millis(time.parse().unwrap());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let drain = async {
+        let drained = durable.drain(asked.await).await;
+        note(&format!("drained {drained}"));
+    };
+    futures_util::future::join(durable.work(), drain).await;
 }

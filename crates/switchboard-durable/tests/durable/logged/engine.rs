@@ -122,7 +122,8 @@ impl Engine for LoggedEngine {
             let executed = executed.unwrap();
             let has_stopped = matches!(executed, Execution::Stopped { .. });
             let is_broken = log.is_broken && executed == Execution::Taken;
-            let is_fine = has_stopped || is_broken || executed == Execution::Ended;
+            let is_drained = executor.is_draining() && executed == Execution::Draining;
+            let is_fine = has_stopped || is_broken || is_drained || executed == Execution::Ended;
             assert!(is_fine, "{executed:?}");
             let batches = log.log.batches.lock().unwrap().len();
             settings.unread.lock().unwrap().push(batches - log.at);
@@ -152,8 +153,9 @@ impl Engine for LoggedEngine {
         Box::pin(pending())
     }
 
-    fn drain(&self, _time: Duration) -> BoxFuture<'_, bool> {
-        Box::pin(async { true })
+    fn drain(&self, time: Duration) -> BoxFuture<'_, bool> {
+        self.executor.drain();
+        Box::pin(self.executor.emptied(time))
     }
 }
 

@@ -1,0 +1,222 @@
+//! Workers that are asked to end while a tool runs.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ExitStatus};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fake_provider::Reply;
+use serde_json::Value;
+
+use crate::approvals::Desk;
+use crate::durable::{send_signal, slow};
+use crate::support::Ran;
+
+/// The time that a test may take at most.
+const LONG: Duration = Duration::from_secs(60);
+
+/// An engine, and its options.
+pub(crate) struct Engine {
+    pub(crate) name: &'static str,
+    pub(crate) store: Vec<String>,
+    pub(crate) run: Vec<String>,
+    pub(crate) worker: Vec<String>,
+    /// Set if programs that send messages execute runs themselves.
+    pub(crate) is_embedded: bool,
+}
+
+fn embedded() -> Engine {
+    Engine {
+        name: "embedded",
+        store: Vec::new(),
+        run: vec!["--lease".to_owned(), "1s".to_owned()],
+        worker: Vec::new(),
+        is_embedded: true,
+    }
+}
+
+fn args<'a>(first: &[&'a str], more: &[&'a [String]]) -> Vec<&'a str> {
+    let more = more.iter().flat_map(|more| more.iter().map(String::as_str));
+    first.iter().copied().chain(more).collect()
+}
+
+fn until(what: &str, mut is_reached: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_reached() {
+        assert!(begun.elapsed() < LONG, "{what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// A desk whose tool takes this number of seconds, and says when it begins and ends.
+fn desk(seconds: u32, replies: impl IntoIterator<Item = Reply>) -> Desk {
+    let desk = Desk::new(replies);
+    let script =
+        format!("echo begun >> effects; sleep {seconds}; echo ended >> effects; echo it is paid");
+    let team = format!(
+        r#"
+start = "Desk"
+[commands]
+allow = ["sh"]
+[agents.Desk]
+tools = ["pay"]
+[tools.pay]
+description = "Pays."
+command.run = ["sh", "-c", "{script}"]
+timeout_seconds = 60
+"#
+    );
+    desk.folder.write("team.toml", &team);
+    desk.folder.write("effects", "");
+    desk
+}
+
+/// A worker. Dropping it kills it.
+struct Worker(Child);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Worker {
+    /// Waits until the worker has ended.
+    fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("the worker ends", || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+fn worker(desk: &Desk, engine: &Engine) -> Worker {
+    let args = args(
+        &["worker", "team.toml"],
+        &[&engine.run, &engine.worker, &engine.store],
+    );
+    let mut worker = desk.start(&args);
+    let mut line = String::new();
+    let mut stdout = BufReader::new(worker.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "working\n");
+    Worker(worker)
+}
+
+/// Sends a message, which no worker has taken yet, and whose program has ended if it would execute the run itself.
+fn send(desk: &Desk, engine: &Engine, session: &str) -> Option<Child> {
+    let message = [
+        "run",
+        "team.toml",
+        "Pay",
+        "--key",
+        "m1",
+        "--session",
+        session,
+    ];
+    let args = args(
+        &[&message[..], &["--durable", "--quiet"]].concat(),
+        &[&engine.run, &engine.store],
+    );
+    let mut child = desk.start(&args);
+    if !engine.is_embedded {
+        return Some(child);
+    }
+    until("the program asks", || desk.provider.requests().len() == 1);
+    send_signal("-9", &child);
+    child.wait().unwrap();
+    None
+}
+
+pub(crate) fn a_tool_ends_and_another_worker_goes_on(engine: &Engine) {
+    let session = format!("ended-{}-{}", engine.name, std::process::id());
+    let lost = engine.is_embedded.then(slow);
+    let replies = [Reply::call("c1", "pay", "{}"), Reply::text("Done.")];
+    let desk = desk(2, lost.into_iter().chain(replies));
+    let sender = send(&desk, engine, &session);
+    let mut first = worker(&desk, engine);
+    until("the tool begins", || {
+        desk.folder.read("effects") == "begun\n"
+    });
+    send_signal("-TERM", &first.0);
+    let status = first.ended();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(desk.folder.read("effects"), "begun\nended\n");
+    let run = format!("{session}/m1");
+    let show = args(&["runs", "show", &run, "--json"], &[&engine.store]);
+    let shown: Value = serde_json::from_str(&desk.folder.run(&show).stdout).unwrap();
+    assert!(shown["output"].is_null(), "{shown}");
+
+    // It does not wait for the lease of the first.
+    let begun = Instant::now();
+    let mut second = worker(&desk, engine);
+    let attach = args(&["runs", "attach", &run, "--quiet"], &[&engine.store]);
+    let attached = desk.folder.run(&attach);
+    assert_eq!(
+        (attached.code, attached.stdout.as_str()),
+        (Some(0), "Done.\n"),
+        "{attached:?}"
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(desk.folder.read("effects"), "begun\nended\n");
+    let requests = desk.provider.requests();
+    let last = requests.last().unwrap().body.to_string();
+    assert!(last.contains("it is paid"), "{last}");
+    if let Some(sender) = sender {
+        assert_eq!(Ran::of(sender).stdout, "Done.\n");
+    }
+    send_signal("-TERM", &second.0);
+    assert_eq!(second.ended().code(), Some(0));
+}
+
+#[test]
+fn a_worker_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on() {
+    a_tool_ends_and_another_worker_goes_on(&embedded());
+}
+
+#[test]
+fn a_worker_that_is_asked_to_end_twice_ends_at_once() {
+    let desk = desk(50, [slow(), Reply::call("c1", "pay", "{}")]);
+    let engine = embedded();
+    send(&desk, &engine, "tuesday");
+    let mut worker = worker(&desk, &engine);
+    until("the tool begins", || {
+        desk.folder.read("effects") == "begun\n"
+    });
+    send_signal("-TERM", &worker.0);
+    sleep(Duration::from_millis(300));
+    assert_eq!(worker.0.try_wait().unwrap(), None);
+    send_signal("-TERM", &worker.0);
+    assert_eq!(worker.ended().code(), Some(143));
+    assert_eq!(desk.folder.read("effects"), "begun\n");
+}
+
+#[test]
+fn a_run_that_a_worker_has_is_asked_to_end_and_is_cancelled_there() {
+    let desk = desk(50, [slow(), Reply::call("c1", "pay", "{}")]);
+    let engine = embedded();
+    send(&desk, &engine, "tuesday");
+    let mut worker = worker(&desk, &engine);
+    until("the tool begins", || {
+        desk.folder.read("effects") == "begun\n"
+    });
+    let cancelled = desk.folder.run(&["runs", "cancel", "tuesday/m1"]);
+    assert_eq!(
+        cancelled.stdout, "asked to end tuesday/m1\n",
+        "{cancelled:?}"
+    );
+    until("the run ends", || {
+        let shown = desk.folder.run(&["runs", "show", "tuesday/m1", "--json"]);
+        let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+        shown["status"] == "cancelled"
+    });
+    send_signal("-TERM", &worker.0);
+    assert_eq!(worker.ended().code(), Some(0));
+}
