@@ -1,13 +1,16 @@
 //! Runs that wait for a time, and messages to them whose senders have ended.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use switchboard_core::callback::BoxError;
+use switchboard_core::callback::{BoxError, BoxFuture};
 use switchboard_core::journal::Later;
 use switchboard_core::{
     Agent, Item, Model, ModelRequest, ModelResponse, Runner, Tool, ToolContext, tool,
 };
-use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunRecord, RunStatus, RunStore};
+use switchboard_durable::{
+    DurableError, DurableRun, DurableRunner, Executor, IntoEngine, RunRecord, RunStatus, RunStore,
+};
 use tokio::time::{sleep, timeout};
 
 use super::worker::{Engine, Place, Team};
@@ -44,6 +47,48 @@ pub(super) fn team(note: &Note) -> Runner {
     Runner::new(&agent)
 }
 
+/// The engine of a process that ends before it wakes a run.
+struct WakesNobody {
+    name: String,
+    runs: RunStore,
+}
+
+impl IntoEngine for WakesNobody {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn into_engine(self, _executor: Executor) -> Arc<dyn switchboard_durable::Engine> {
+        Arc::new(self)
+    }
+}
+
+impl switchboard_durable::Engine for WakesNobody {
+    fn runs(&self) -> &RunStore {
+        &self.runs
+    }
+
+    fn submit<'a>(&'a self, _run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn wake<'a>(&'a self, _run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn work(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn drain(&self, _time: Duration) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
+    }
+}
+
 /// Waits for a state of a run.
 async fn until(run: &DurableRun, is_reached: impl Fn(&RunRecord) -> bool) {
     let reached = async {
@@ -75,8 +120,11 @@ pub(super) async fn a_run_that_waits_for_a_time_notices_messages_without_being_w
     until(&run, is_paused(1)).await;
 
     // Stores messages, and wakes nobody.
-    let sender = DurableRunner::new(Embedded::new(place.store().await), team(&silent()));
-    sender.drain(Duration::ZERO).await;
+    let engine = WakesNobody {
+        name: run.record().await.unwrap().engine.unwrap(),
+        runs: RunStore::new(place.store().await),
+    };
+    let sender = DurableRunner::new(engine, team(&silent()));
     let sent = sender.attach(run.id()).await.unwrap();
     sent.resume().await.unwrap();
     until(&run, is_paused(2)).await;
