@@ -188,8 +188,9 @@ impl Conversation {
             .has_only_refusals(seen.next..head.revision.next)
             .await?;
         let revision = if is_last { head.revision } else { seen };
+        let waits_at = Revision::new(head.revision.epoch, waiting);
         let wait = format!("{}/{}.{waiting}", self.id, revision.epoch);
-        run.waits_in_conversation(revision, wait.into());
+        run.waits_in_conversation(revision, waits_at, wait.into());
         Ok(Some(run))
     }
 

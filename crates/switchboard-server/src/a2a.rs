@@ -2,7 +2,8 @@
 //!
 //! A context is a conversation, and a task is one message to it with everything that comes of it: the run, and, where the
 //! run waits for a decision or a person, the runs that go on with it. Both bindings, JSON-RPC and HTTP+JSON, read their
-//! requests and call [`operations`]; [`updates`] makes the state of a task from the events of its run.
+//! requests and call [`operations`]; [`updates`] makes the state of a task from the events of its run, and [`settle`] finds
+//! out what has become of one whose wait was ended, or whose process was.
 
 mod cancel;
 mod card;
@@ -15,7 +16,9 @@ mod message;
 mod operations;
 mod parameters;
 mod record;
+mod send;
 mod settle;
+mod subscribe;
 mod types;
 mod updates;
 

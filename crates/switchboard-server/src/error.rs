@@ -104,6 +104,12 @@ impl ServiceError {
         Self::new(ServiceErrorKind::NotFound, message)
     }
 
+    /// The error of a task that has panicked.
+    pub(crate) fn panicked() -> Self {
+        let message = "the service has panicked; its log has the reason";
+        Self::new(ServiceErrorKind::Internal, message)
+    }
+
     /// Sets the time after which the request can be tried again.
     #[must_use]
     pub fn retry_after(mut self, time: Duration) -> Self {

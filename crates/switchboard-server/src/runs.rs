@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use switchboard_core::conversation::Revision;
 use switchboard_core::model::Usage;
 use switchboard_core::stream::{EventKind, StopHandle};
 use tokio::sync::Notify;
@@ -42,6 +43,7 @@ pub(crate) struct RunRecord {
     idempotency_key: Option<Arc<str>>,
     stop: StopHandle,
     is_cancelled: AtomicBool,
+    wait: OnceLock<Revision>,
     end: Mutex<Option<End>>,
 }
 
@@ -83,6 +85,7 @@ impl RunRecord {
             idempotency_key,
             stop,
             is_cancelled: AtomicBool::new(false),
+            wait: OnceLock::new(),
             end: Mutex::new(None),
         }
     }
@@ -114,6 +117,17 @@ impl RunRecord {
             )
         };
         self.log.so_far().iter().all(is_beginning_or_end)
+    }
+
+    /// Notes the place in its conversation at which the run waits.
+    pub(crate) fn set_wait(&self, at: Revision) {
+        // A run ends once.
+        let _ = self.wait.set(at);
+    }
+
+    /// The place in its conversation at which the run waits, once its last event was read.
+    pub(crate) fn wait(&self) -> Option<Revision> {
+        self.wait.get().copied()
     }
 
     /// Returns `true` if a client has cancelled the run.

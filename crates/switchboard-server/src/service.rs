@@ -32,19 +32,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use switchboard_core::conversation::{Conversation, Conversations};
+use switchboard_core::conversation::{Conversation, Conversations, Revision};
 use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
-pub(crate) use resumptions::{EndedResumption, ResumptionEnd, wait_keys};
+pub(crate) use resumptions::{EndedResumption, ResumptionEnd};
 pub(crate) use turns::{TurnInfo, Turns};
-pub(crate) use waiting::Resolution;
+pub(crate) use waiting::{Resolution, Wait};
 pub(crate) use waiting_marks::WaitingConversation;
 
 use self::processes::Renewal;
+use self::resumptions::Beginning;
 use self::start::RunIdentity;
 use self::waiting_marks::WaitingMarks;
 use crate::changes::{Change, Changes};
@@ -98,6 +99,7 @@ pub(crate) struct Inner {
     pub(crate) recordings: Option<Recordings>,
     pub(crate) changes: Changes,
     waiting: WaitingMarks,
+    beginning: Beginning,
     sources: std::sync::Mutex<()>,
     /// The name of this process among those that share a store.
     process: Arc<str>,
@@ -142,6 +144,8 @@ pub(crate) struct MessageOptions {
     pub(crate) is_temporary: bool,
     /// The identifier of the run, where the protocol has told it already.
     pub(crate) run_id: Option<Arc<str>>,
+    /// The place of the wait that decisions and answers are for; `None` is the one that there is.
+    pub(crate) wait: Option<Revision>,
     /// Messages that follow the outputs of tools.
     pub(crate) added: Vec<Item>,
     /// Keeps a record of the run.

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use switchboard_core::approval::{Interruption, InterruptionKind};
 use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::Conversation;
+use switchboard_core::conversation::{Conversation, Revision};
 use switchboard_core::model::{RequestUsage, Usage};
 use switchboard_core::run::{Exclusive, ModelFilter, Price, RunStatus};
 use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StopHandle, StreamEvent};
@@ -337,6 +337,8 @@ pub(crate) struct PreparedRun {
 /// The end of a run.
 pub(crate) struct RunEnd {
     pub(crate) status: EndStatus,
+    /// The place of its wait in its conversation, if it waits.
+    pub(crate) wait: Option<Revision>,
     pub(crate) usage: Usage,
     pub(crate) request_usage: Vec<RequestUsage>,
 }
@@ -346,6 +348,7 @@ impl RunEnd {
     pub(crate) fn panicked() -> Self {
         Self {
             status: EndStatus::Failed(ErrorKind::UserCode),
+            wait: None,
             usage: Usage::default(),
             request_usage: Vec::new(),
         }
@@ -597,6 +600,7 @@ async fn drive<C: Send + Sync + 'static>(
             let run = error.run();
             return RunEnd {
                 status: EndStatus::Failed(error.kind()),
+                wait: None,
                 usage: run.map(|run| *run.usage()).unwrap_or_default(),
                 request_usage: run
                     .map(|run| run.request_usage().to_vec())
@@ -614,6 +618,7 @@ async fn drive<C: Send + Sync + 'static>(
         sink(StreamEvent::new(kind, agent, result.run().turns()));
         return RunEnd {
             status: EndStatus::Failed(ErrorKind::Session),
+            wait: None,
             usage,
             request_usage,
         };
@@ -628,6 +633,7 @@ async fn drive<C: Send + Sync + 'static>(
     }
     RunEnd {
         status,
+        wait: result.run().waits_at(),
         usage,
         request_usage,
     }

@@ -205,6 +205,11 @@ impl OpenConversation {
         self.state.waiting.is_some()
     }
 
+    /// The revision before the entry that has the waiting run.
+    pub(crate) fn waits_at(&self) -> Option<Revision> {
+        Some(Revision::new(self.revision()?.epoch, self.state.waiting?))
+    }
+
     /// Checks that the conversation is as the run that goes on has left it, before anything is done. What
     /// guardrails have refused since does not count. Returns the revision to go on from.
     pub(crate) async fn expect_unchanged(&self) -> Result<Option<Revision>, BoxError> {

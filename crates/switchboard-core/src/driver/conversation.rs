@@ -242,7 +242,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let committed = committed.map_err(|error| commit_error(commits, error))?;
         let revision = committed.revision;
         attached.details = None;
-        self.run_mut().committed(revision);
+        let waits_at = attached.open.waits_at();
+        self.run_mut().committed(revision, waits_at);
         Ok(())
     }
 

@@ -157,6 +157,9 @@ pub(crate) struct ConversationState {
     /// The wait that the conversation has stored the run with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kept_wait: Option<Arc<str>>,
+    /// The revision before the entry that the conversation has stored the waiting run in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_at: Option<Revision>,
 }
 
 impl Run {
@@ -177,6 +180,7 @@ impl Run {
             is_rewritten: false,
             turn_agent: None,
             kept_wait: None,
+            waits_at: None,
         }));
     }
 
@@ -254,15 +258,29 @@ impl Run {
         }
         let mut kept = self.clone();
         // The revision is known once it is stored; reading it sets the right one.
-        kept.committed(Revision::new(0, 0));
+        kept.committed(Revision::new(0, 0), None);
         Some(kept)
     }
 
-    /// The run was read from its conversation, which is at this revision.
-    pub(crate) fn waits_in_conversation(&mut self, revision: Revision, wait: Arc<str>) {
+    /// The place in its stored conversation at which the run waits: the revision just before the entry that has the run.
+    /// Whoever reads the run with [`Conversation::waiting_run`](crate::conversation::Conversation::waiting_run) finds the
+    /// same one, until the run has gone on; when it waits again, also for the same person, that is at another. `None` for
+    /// a run that no conversation has stored as waiting.
+    pub fn waits_at(&self) -> Option<Revision> {
+        self.session.conversation.as_ref()?.waits_at
+    }
+
+    /// The run was read from the entry after `waits_at` of its conversation, which is at this revision.
+    pub(crate) fn waits_in_conversation(
+        &mut self,
+        revision: Revision,
+        waits_at: Revision,
+        wait: Arc<str>,
+    ) {
         if let Some(state) = &mut self.session.conversation {
             state.revision = Some(revision);
             state.kept_wait = Some(wait.clone());
+            state.waits_at = Some(waits_at);
         }
         self.approvals_mut().wait = Some(wait);
     }
@@ -281,7 +299,7 @@ impl Run {
     }
 
     /// The turn or the wait is committed.
-    pub(crate) fn committed(&mut self, revision: Revision) {
+    pub(crate) fn committed(&mut self, revision: Revision, waits_at: Option<Revision>) {
         let wait = self.wait_id().filter(|_| self.is_waiting()).cloned();
         let Some(state) = &mut self.session.conversation else {
             self.session.unsaved.clear();
@@ -290,6 +308,7 @@ impl Run {
         state.revision = Some(revision);
         state.commits += 1;
         state.kept_wait = wait;
+        state.waits_at = waits_at;
         // Of a turn whose output guardrails have yet to pass, only the wait is stored.
         if std::mem::take(&mut state.has_turn) {
             self.session.unsaved.clear();

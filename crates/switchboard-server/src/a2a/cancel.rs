@@ -9,7 +9,7 @@ use super::error::{A2aError, A2aErrorKind};
 use super::operations::Agent;
 use super::parameters::CancelParameters;
 use super::record::TaskRecord;
-use super::types::{Shown, Task, TaskState};
+use super::types::{Shown, TaskState};
 use super::updates::TaskUpdates;
 
 /// The longest time in which another process cancels a task, and the pause between looking.
@@ -24,21 +24,22 @@ impl Agent {
             with_artifacts: true,
         };
         let deadline = tokio::time::Instant::now() + CANCEL_TIME;
+        let mut has_ended_wait = false;
         let mut asked: Option<TaskRecord> = None;
         loop {
             let (record, revision) = self.load(&parameters.id).await?;
             match record.task.status.state {
-                state if state.is_terminal() => {
-                    let asked = asked.filter(|_| state == TaskState::Canceled);
-                    let not_cancelable =
-                        || A2aError::new(A2aErrorKind::TaskNotCancelable, "the task has ended");
-                    self.end_left_wait(&asked.ok_or_else(not_cancelable)?)
-                        .await?;
+                TaskState::Canceled if has_ended_wait || asked.is_some() => {
                     return Ok(record.task.show(all));
                 }
+                state if state.is_terminal() => {
+                    let message = "the task has ended";
+                    return Err(A2aError::new(A2aErrorKind::TaskNotCancelable, message));
+                }
                 TaskState::InputRequired => {
-                    if let Some(task) = self.cancel_wait(record, revision).await? {
-                        return Ok(task.show(all));
+                    if self.end_wait(record, revision).await? {
+                        has_ended_wait = true;
+                        continue;
                     }
                 }
                 _ if asked.as_ref().is_some_and(|asked| asked.run == record.run) => {}
@@ -56,33 +57,30 @@ impl Agent {
         }
     }
 
-    /// Cancels a task that waits, with its wait. Returns `None` if something else came first.
-    async fn cancel_wait(
-        &self,
-        record: TaskRecord,
-        revision: Revision,
-    ) -> Result<Option<Task>, A2aError> {
+    /// Ends the wait of a task, and cancels the task. Returns `false` if the wait is over, or its run goes on.
+    async fn end_wait(&self, record: TaskRecord, revision: Revision) -> Result<bool, A2aError> {
         let (service, caller) = (&self.service, &self.caller);
-        let context = &record.task.context_id;
-        let held = service.hold_wait(caller, context, &record.waiting).await?;
-        let Some(held) = held else {
-            return Ok(None);
+        let Some(wait) = record.wait else {
+            return Ok(false);
         };
+        let held = service.hold_wait(caller, &record.task.context_id, wait);
+        let Some(held) = held.await? else {
+            return Ok(false);
+        };
+        // First, so that nothing is carried out for a task that has ended. A process that stops here leaves a task whose
+        // wait has ended without a decision, which is cancelled as well.
+        held.end().await?;
         let mut updates = TaskUpdates::new(record.task.clone());
         updates.cancel("The task was cancelled.");
         let cancelled = TaskRecord {
             task: updates.task,
             run: None,
-            waiting: Vec::new(),
             ..record
         };
         let saved = cancelled.save(service, caller, Expected::At(revision));
-        if !matches!(saved.await, Ok(Some(_))) {
-            held.release().await;
-            return Ok(None);
-        }
-        held.end().await?;
-        Ok(Some(cancelled.task))
+        // Otherwise a decision came meanwhile, whose run finds the wait over.
+        saved.await?;
+        Ok(true)
     }
 
     /// Cancels the run that works on a task. A run of another process ends some time later.
@@ -94,19 +92,6 @@ impl Agent {
             run.log.closed().await;
         } else if let (Some(process), Some(run)) = (&record.process, &record.run) {
             self.service.ask_to_cancel(process, run).await?;
-        }
-        Ok(())
-    }
-
-    /// Ends the wait that a task has left: its run was cancelled before it had carried a decision out.
-    async fn end_left_wait(&self, task: &TaskRecord) -> Result<(), A2aError> {
-        if task.waiting.is_empty() {
-            return Ok(());
-        }
-        let (service, context) = (&self.service, &task.task.context_id);
-        let held = service.hold_wait(&self.caller, context, &task.waiting);
-        if let Some(held) = held.await? {
-            held.end().await?;
         }
         Ok(())
     }

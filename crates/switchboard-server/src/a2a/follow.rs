@@ -1,6 +1,7 @@
 //! Following the run of a task: for its record, and for the streams of clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -14,7 +15,11 @@ use super::types::{Task, TaskState};
 use super::updates::TaskUpdates;
 use crate::event_log::{EventReader, Read};
 use crate::runs::RunRecord;
-use crate::service::{Caller, Service, wait_keys};
+use crate::service::{Caller, Service};
+
+/// The time in which a task is cancelled after its run was, and the pause between looking.
+const CANCEL_TIME: Duration = Duration::from_secs(1);
+const CANCEL_PAUSE: Duration = Duration::from_millis(50);
 
 /// The task of a run that is under way, with what has come of it so far.
 pub(super) fn live_task(record: &TaskRecord, run: &RunRecord) -> TaskUpdates {
@@ -47,48 +52,52 @@ pub(super) async fn keep_record(
             updates.translate(&event.event, &run);
         }
     }
+    if !updates.is_settled() {
+        updates.fail("The run ended without a result.");
+    }
+    let before = match waited {
+        Some(waited) => waited.if_without_effect(&service, &caller, &run).await,
+        None => None,
+    };
     let mut expected = Expected::Any;
-    if let Some(waited) = waited
-        && is_without_effect(&service, &caller, &waited.record, &run).await
-    {
-        record = waited.record;
-        expected = Expected::At(waited.resumed);
+    if let Some((waiting, resumed)) = before {
+        (record, expected) = (waiting, Expected::At(resumed));
     } else {
-        if !updates.is_settled() {
-            updates.fail("The run ended without a result.");
-        }
-        record.set_waiting(&updates.waiting);
         record.task = updates.task;
+        record.wait = run.wait();
         record.run = None;
-        let head = match service.conversation(&caller, &record.task.context_id) {
-            Ok(conversation) => conversation.head().await.ok().flatten(),
-            Err(_) => None,
-        };
-        record.next = head.map_or(0, |head| head.revision.next);
     }
     if let Err(error) = record.save(&service, &caller, expected).await {
         tracing::error!(%error, task = record.task.id, "a task could not be stored");
     }
 }
 
-/// Returns `true` if a run could not go on with a task, and this is no failure of the task: another decision came first, or
-/// the service shuts down.
-async fn is_without_effect(
-    service: &Service,
-    caller: &Caller,
-    waited: &TaskRecord,
-    run: &RunRecord,
-) -> bool {
-    if !run.has_only_begun() || run.is_cancelled() {
-        return false;
+impl WaitingTask {
+    /// The task as it waits again, and the revision that is expected, if nothing came of the run: it has stored nothing, so
+    /// that the task waits as before, or it has only begun, because something else came first. Whoever asks for the task
+    /// sees what has become of its wait then.
+    async fn if_without_effect(
+        mut self,
+        service: &Service,
+        caller: &Caller,
+        run: &RunRecord,
+    ) -> Option<(TaskRecord, Revision)> {
+        let context = &self.record.task.context_id;
+        match service.waiting_for(caller, context).await {
+            Ok(Some(wait)) if Some(wait.at) == self.record.wait => {
+                let last = run.log.last();
+                let reason = match last.as_ref().map(|last| &last.event.kind) {
+                    Some(EventKind::RunFailed { message, .. }) => message,
+                    _ if run.is_cancelled() => "The run was cancelled.",
+                    _ => "The run was stopped: its time was over, or the service is shutting down.",
+                };
+                self.record.wait_again(&wait, Some(reason));
+            }
+            _ if run.has_only_begun() => {}
+            _ => return None,
+        }
+        Some((self.record, self.resumed))
     }
-    let last = run.log.last();
-    let is_stopped =
-        last.is_some_and(|last| matches!(last.event.kind, EventKind::RunStopped { .. }));
-    let context = &waited.task.context_id;
-    let waiting = service.waiting_for(caller, context).await;
-    let is_decided = waiting.is_ok_and(|waiting| wait_keys(&waiting) != waited.waiting);
-    is_stopped || is_decided
 }
 
 /// The task, and then its updates after the event with this number. The last one is sent once it is stored.
@@ -150,14 +159,24 @@ impl Following {
         }
     }
 
-    /// The state of a task whose run could not go on with it, if that is no failure of the task.
+    /// The state of a task whose run could not go on with it, if that is no end of the task.
     async fn other_end(&self) -> Option<Value> {
         let task = &self.updates.task;
-        if task.status.state != TaskState::Failed || !self.run.has_only_begun() {
+        if !matches!(task.status.state, TaskState::Failed | TaskState::Canceled) {
             return None;
         }
-        let (record, _) = self.agent.load(&task.id).await.ok()?;
-        let is_other = record.task.status.state != TaskState::Failed;
+        let mut record = self.agent.settled(&task.id).await.ok()?;
+        if self.run.is_cancelled() {
+            // Whoever cancels the task ends its wait next.
+            let deadline = tokio::time::Instant::now() + CANCEL_TIME;
+            while record.task.status.state == TaskState::InputRequired
+                && tokio::time::Instant::now() < deadline
+            {
+                tokio::time::sleep(CANCEL_PAUSE).await;
+                record = self.agent.load(&task.id).await.ok()?.0;
+            }
+        }
+        let is_other = record.task.status.state != task.status.state;
         is_other.then(|| TaskUpdates::new(record.task).state_update())
     }
 }

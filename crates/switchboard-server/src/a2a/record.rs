@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use switchboard_core::approval::Interruption;
 use switchboard_core::conversation::{Expected, Revision};
 
 use super::error::A2aError;
@@ -12,7 +11,7 @@ use super::types::{Task, TaskState};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::records::{NewRecord, RecordKind};
 use crate::runs::RunRecord;
-use crate::service::{Caller, Service, wait_keys};
+use crate::service::{Caller, Service};
 
 /// The number of times that a task is read while others change it.
 const LOAD_ATTEMPTS: usize = 8;
@@ -28,12 +27,9 @@ pub(super) struct TaskRecord {
     /// The process that has the run.
     #[serde(default)]
     pub(super) process: Option<String>,
-    /// The identifiers of the calls that the task waits for, and the names of people.
+    /// The place in its conversation of the wait that the task is in, also while its run goes on from there.
     #[serde(default)]
-    pub(super) waiting: Vec<String>,
-    /// The position after the last entry of the task in its conversation, when its run ended.
-    #[serde(default)]
-    pub(super) next: u64,
+    pub(super) wait: Option<Revision>,
 }
 
 /// The parts of a task that lists are filtered by.
@@ -115,10 +111,5 @@ impl TaskRecord {
     /// The run that is under way.
     pub(super) fn running(&self, service: &Service, caller: &Caller) -> Option<Arc<RunRecord>> {
         service.run(caller, self.run.as_deref()?).ok()
-    }
-
-    /// Sets what the task waits for.
-    pub(super) fn set_waiting(&mut self, waiting: &[Interruption]) {
-        self.waiting = wait_keys(waiting);
     }
 }

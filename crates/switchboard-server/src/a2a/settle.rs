@@ -6,7 +6,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use switchboard_core::approval::Interruption;
+use serde_json::json;
 use switchboard_core::conversation::{Entry, EntryContent, Expected, Revision};
 
 use super::parameters::parse_time;
@@ -14,7 +14,7 @@ use super::record::TaskRecord;
 use super::types::TaskState;
 use super::updates::{TaskUpdates, status};
 use crate::error::ServiceError;
-use crate::service::{Caller, EndedResumption, ResumptionEnd, Service, wait_keys};
+use crate::service::{Caller, EndedResumption, ResumptionEnd, Service, Wait};
 
 /// The longest time between storing a task and beginning its run.
 const BEGINNING: Duration = Duration::from_secs(5);
@@ -33,21 +33,21 @@ struct Followed {
     message: Option<u64>,
     /// Set if the own run is as it was when it began to wait, or waits again.
     is_undecided: bool,
+    /// Set if the own run has ended with a message.
+    is_answered: bool,
 }
 
 /// A conversation as it is after the wait of a task.
 struct Seen {
-    /// The position after the last entry.
-    next: u64,
     followed: Followed,
-    waiting: Vec<Interruption>,
+    waiting: Option<Wait>,
     ended: Vec<EndedResumption>,
 }
 
 /// The state of the conversation of a task that waits.
 enum Look {
     /// It waits as before.
-    Unchanged,
+    Unchanged(Wait),
     /// A run goes on.
     UnderWay {
         run: String,
@@ -72,30 +72,25 @@ impl TaskRecord {
         if !state.is_running() || self.running(service, caller).is_some() {
             return Ok(Some(revision));
         }
-        let is_elsewhere = match &self.process {
-            Some(process) if !self.is_of(service) => service.is_process_alive(process).await?,
-            _ => false,
-        };
-        if is_elsewhere {
+        let is_elsewhere = !self.is_of(service);
+        if self.is_beginning() {
+            if is_elsewhere {
+                self.task.status.state = TaskState::Working;
+            }
+            return Ok(Some(revision));
+        }
+        if self.wait.is_some() {
+            return self.look_at_wait(service, caller, revision).await;
+        }
+        if let Some(process) = self.process.as_ref().filter(|_| is_elsewhere)
+            && service.is_process_alive(process).await?
+        {
             // It was stored before its run began.
             self.task.status.state = TaskState::Working;
             return Ok(Some(revision));
         }
-        if self.is_beginning() {
-            return Ok(Some(revision));
-        }
         let mut updates = TaskUpdates::new(self.task.clone());
-        let mut waiting = Vec::new();
-        if !self.waiting.is_empty() {
-            waiting = service.waiting_for(caller, &self.task.context_id).await?;
-        }
-        if !waiting.is_empty() && wait_keys(&waiting) == self.waiting {
-            // Nothing of the decision was stored, and it can be made again.
-            let question = updates.question(&waiting);
-            updates.settle(TaskState::InputRequired, Some(question), None);
-        } else {
-            updates.fail(CUT_OFF);
-        }
+        updates.fail(CUT_OFF);
         self.task = updates.task;
         self.run = None;
         self.save(service, caller, Expected::At(revision)).await
@@ -108,7 +103,7 @@ impl TaskRecord {
         age.is_some_and(|age| age < BEGINNING)
     }
 
-    /// Brings a task that waits up to date.
+    /// Brings a task up to date that waits, or whose run has gone on and ended with its process.
     async fn look_at_wait(
         &mut self,
         service: &Service,
@@ -124,10 +119,20 @@ impl TaskRecord {
         }
         match look {
             // Where the conversation changes all the time, the next one who asks is told.
-            None | Some(Look::Unchanged) => Ok(Some(revision)),
+            None => Ok(Some(revision)),
+            Some(Look::Unchanged(_)) if self.task.status.state == TaskState::InputRequired => {
+                Ok(Some(revision))
+            }
+            Some(Look::Unchanged(wait)) => {
+                // Nothing of the decision was stored, and it can be made again.
+                self.wait_again(&wait, None);
+                self.save(service, caller, Expected::At(revision)).await
+            }
             Some(Look::UnderWay { run, process }) => {
                 (self.run, self.process) = (Some(run), Some(process));
-                self.task.status = status(TaskState::Working, None);
+                if !self.task.status.state.is_running() {
+                    self.task.status = status(TaskState::Working, None);
+                }
                 Ok(Some(revision))
             }
             Some(Look::Changed(seen)) => {
@@ -147,42 +152,61 @@ impl TaskRecord {
         let waiting = service.waiting_for(caller, context).await?;
         // Asked for after the wait: what has ended it has left its record by then.
         let resumptions = service.resumptions(caller, context).await?;
-        let is_same = !waiting.is_empty() && wait_keys(&waiting) == self.waiting;
-        if is_same && resumptions.under_way.is_none() {
-            return Ok(Some(Look::Unchanged));
+        let (same, other) = match waiting {
+            Some(wait) if Some(wait.at) == self.wait => (Some(wait), None),
+            other => (None, other),
+        };
+        if let (Some(_), None) = (&same, &resumptions.under_way) {
+            return Ok(same.map(Look::Unchanged));
         }
-        let next = revision.map_or(0, |revision| revision.next);
-        let followed = if next < self.next {
-            // The conversation was deleted.
-            Followed::of(&[])
-        } else {
-            let entries = conversation.entries(self.next.saturating_sub(1)..next);
-            Followed::of(&entries.await.map_err(failed)?)
+        let followed = match (self.wait, revision) {
+            (Some(wait), Some(revision)) if wait.epoch == revision.epoch => {
+                let entries = conversation.entries(wait.next..revision.next);
+                Followed::of(wait, &entries.await.map_err(failed)?)
+            }
+            // The conversation was deleted. There may be another one of its name.
+            _ => Followed::default(),
         };
         let message = followed.message.unwrap_or(u64::MAX);
+        let is_own = |at: Revision| {
+            let own = self.wait.filter(|own| own.epoch == at.epoch);
+            own.is_some_and(|own| (own.next..message).contains(&at.next))
+        };
         if let Some(run) = resumptions.under_way
-            && run.from <= message
+            && is_own(run.wait)
         {
             return Ok(Some(Look::UnderWay {
                 run: run.run.to_string(),
                 process: run.process.to_string(),
             }));
         }
-        if is_same {
-            return Ok(Some(Look::Unchanged));
+        if let Some(wait) = same {
+            return Ok(Some(Look::Unchanged(wait)));
         }
         let now = conversation.head().await.map_err(failed)?;
         if now.map(|head| head.revision) != revision {
             return Ok(None);
         }
         let mut ended = resumptions.ended;
-        ended.retain(|ended| (self.next..=message).contains(&ended.from));
+        ended.retain(|ended| is_own(ended.wait));
         Ok(Some(Look::Changed(Seen {
-            next,
             followed,
-            waiting,
+            waiting: other.filter(|wait| self.wait.is_none_or(|own| own.epoch == wait.at.epoch)),
             ended,
         })))
+    }
+
+    /// Lets the task wait as before, after a run that stored nothing of a decision, perhaps for a reason.
+    pub(super) fn wait_again(&mut self, wait: &Wait, reason: Option<&str>) {
+        let mut updates = TaskUpdates::new(self.task.clone());
+        let mut question = updates.question(&wait.calls);
+        if let (Some(reason), Some(parts)) = (reason, question["parts"].as_array_mut()) {
+            let text = format!("The last answer was not carried out: {reason}");
+            parts.push(json!({"text": text}));
+        }
+        updates.settle(TaskState::InputRequired, Some(question), None);
+        self.task = updates.task;
+        self.run = None;
     }
 
     /// Sets the state after a wait that is over, or after another has begun.
@@ -196,39 +220,54 @@ impl TaskRecord {
                 updates.add_message(agent, &item.text().unwrap_or_default());
             }
         }
-        let is_over = seen.waiting.is_empty() || seen.followed.message.is_some();
+        let next = seen.waiting.as_ref();
+        let next = next.filter(|_| seen.followed.message.is_none());
         let end = seen.ended.last().map(|ended| &ended.end);
-        match end {
-            _ if !is_over => {
-                let question = updates.question(&seen.waiting);
+        match (next, end) {
+            (Some(wait), _) => {
+                let question = updates.question(&wait.calls);
                 updates.settle(TaskState::InputRequired, Some(question), None);
-                self.set_waiting(&seen.waiting);
+                self.wait = Some(wait.at);
             }
             _ if seen.followed.is_undecided && seen.followed.message.is_some() => {
                 updates.cancel("Another message of the conversation came instead of a decision.");
             }
-            Some(ResumptionEnd::CutOff) => drop(updates.fail(CUT_OFF)),
-            Some(ResumptionEnd::Failed(message)) => drop(updates.fail(message)),
-            Some(ResumptionEnd::Cancelled) => drop(updates.stop(true, None)),
-            Some(ResumptionEnd::Stopped) => drop(updates.stop(false, None)),
-            None if seen.followed.is_undecided => {
+            (_, Some(ResumptionEnd::CutOff)) if !seen.followed.is_answered => {
+                updates.fail(CUT_OFF);
+            }
+            (_, Some(ResumptionEnd::Failed(message))) => drop(updates.fail(message)),
+            (_, Some(ResumptionEnd::Cancelled)) => drop(updates.stop(true, None)),
+            (_, Some(ResumptionEnd::Stopped)) => drop(updates.stop(false, None)),
+            _ if seen.followed.is_undecided => {
                 updates.cancel("The wait has ended without a decision.");
             }
-            None => drop(updates.settle(TaskState::Completed, None, None)),
+            _ => drop(updates.settle(TaskState::Completed, None, None)),
         }
         self.task = updates.task;
-        self.next = seen.next;
+        self.run = None;
+    }
+}
+
+impl Default for Followed {
+    fn default() -> Self {
+        Self {
+            own: Vec::new(),
+            message: None,
+            is_undecided: true,
+            is_answered: false,
+        }
     }
 }
 
 impl Followed {
-    /// Reads the entries from the last one of the task on.
-    fn of(entries: &[Entry]) -> Self {
-        let run = entries.first().map(|entry| entry.run.clone());
-        let mut rest = entries.get(1..).unwrap_or_default();
+    /// Reads the entries from the wait of the task on.
+    fn of(wait: Revision, entries: &[Entry]) -> Self {
+        let waiting = entries.first().filter(|entry| entry.position == wait.next);
+        let run = waiting.map(|entry| &entry.run);
+        let mut rest = entries;
         let is_message = |entry: &&Entry| {
             let item = entry.content.item();
-            Some(&entry.run) != run.as_ref()
+            Some(&entry.run) != run
                 && item.is_some_and(|item| item.role().as_deref() == Some("user"))
         };
         let message = rest.iter().find(is_message);
@@ -237,18 +276,21 @@ impl Followed {
             let end = rest.iter().position(|entry| entry.run == message.run);
             rest = rest.get(..end.unwrap_or_default()).unwrap_or_default();
         }
-        let mut is_undecided = true;
+        let mut followed = Self {
+            own: rest.to_vec(),
+            message: message.map(|message| message.position),
+            ..Self::default()
+        };
         for entry in rest {
-            match entry.content {
-                EntryContent::Item(_) => is_undecided = false,
-                EntryContent::Waiting(_) => is_undecided = true,
+            match &entry.content {
+                EntryContent::Item(item) => {
+                    followed.is_undecided = false;
+                    followed.is_answered = item.role().as_deref() == Some("assistant");
+                }
+                EntryContent::Waiting(_) => followed.is_undecided = true,
                 _ => {}
             }
         }
-        Self {
-            own: rest.to_vec(),
-            message: message.map(|message| message.position),
-            is_undecided,
-        }
+        followed
     }
 }

@@ -58,18 +58,6 @@ impl TaskState {
         )
     }
 
-    /// Returns `true` if a task that is stored with this state may be found to have the other one.
-    pub(super) const fn may_become(self, other: Self) -> bool {
-        match self {
-            Self::InputRequired => true,
-            // Its run stores the task when it ends, unless its process is killed.
-            Self::Submitted | Self::Working => {
-                matches!(other, Self::Working | Self::Failed | Self::InputRequired)
-            }
-            _ => false,
-        }
-    }
-
     /// Returns `true` while a run is under way.
     pub(super) const fn is_running(self) -> bool {
         matches!(self, Self::Submitted | Self::Working)

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use switchboard_core::conversation::Conversations;
 use switchboard_core::run::Price;
 
+use super::resumptions::Beginning;
 use super::waiting_marks::WaitingMarks;
 use super::{Inner, Service};
 use crate::changes::Changes;
@@ -158,6 +159,7 @@ impl ServiceBuilder {
             recordings: self.recordings.map(Recordings::new),
             changes: Changes::default(),
             waiting: WaitingMarks::default(),
+            beginning: Beginning::default(),
             sources: std::sync::Mutex::default(),
             process: random_id("p")?,
             renewal: tokio::sync::Mutex::default(),

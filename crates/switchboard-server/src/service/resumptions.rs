@@ -5,12 +5,14 @@
 //! that of a run whose process was killed stays as it was: readers of the wait tell from them what has become of it. These
 //! records expire with the tasks of A2A that they are kept for.
 
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use switchboard_core::approval::Interruption;
-use switchboard_core::conversation::{Commit, ConversationStore, Expected, Head, ListQuery};
+use switchboard_core::conversation::{
+    Commit, ConversationStore, Expected, Head, ListQuery, Revision,
+};
 use switchboard_core::stream::EventKind;
 
 use super::{Caller, Service};
@@ -22,15 +24,21 @@ use crate::tenant::Tenant;
 /// The kind of the records.
 const KIND: &str = "resumed";
 
+/// The pauses before the end of a run is noted once more, if the store has failed.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+];
+
 /// The record of a run that goes on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ResumptionRecord {
     /// The process that has the run.
     process: Arc<str>,
-    /// The calls and people that the run waited for.
-    waited_for: Vec<String>,
-    /// The length of the conversation when the run went on.
-    from: u64,
+    /// The place of the wait that the run goes on from.
+    wait: Revision,
     /// The reason of an end without a result.
     end: Option<ResumptionEnd>,
 }
@@ -60,18 +68,16 @@ pub(crate) struct Resumptions {
 pub(crate) struct ResumedRun {
     pub(crate) run: Arc<str>,
     pub(crate) process: Arc<str>,
-    /// The length of the conversation when it went on.
-    pub(crate) from: u64,
-    waited_for: Vec<String>,
+    /// The place of the wait that it goes on from.
+    pub(crate) wait: Revision,
 }
 
 /// A run that went on and ended without a result.
 #[derive(Debug)]
 pub(crate) struct EndedResumption {
-    /// The length of the conversation when it went on.
-    pub(crate) from: u64,
+    /// The place of the wait that it went on from.
+    pub(crate) wait: Revision,
     pub(crate) end: ResumptionEnd,
-    waited_for: Vec<String>,
     name: Arc<str>,
 }
 
@@ -79,14 +85,38 @@ pub(crate) struct EndedResumption {
 pub(super) struct NewResumption<'a> {
     pub(super) conversation: &'a str,
     pub(super) run: &'a str,
-    pub(super) waited_for: Vec<String>,
-    pub(super) from: u64,
+    pub(super) wait: Revision,
 }
 
-/// The identifiers of the calls that a run waits for, and the names of people.
-pub(crate) fn wait_keys(waiting: &[Interruption]) -> Vec<String> {
-    let key = |waiting: &Interruption| format!("{}/{}", waiting.agent, waiting.call_id);
-    waiting.iter().map(key).collect()
+/// The runs of this process that are about to go on, and are not in the list of runs yet.
+#[derive(Debug, Default)]
+pub(super) struct Beginning(Mutex<HashSet<Arc<str>>>);
+
+/// A run that is about to go on, until this is dropped.
+#[derive(Debug)]
+pub(super) struct BeginningRun<'a> {
+    beginning: &'a Beginning,
+    run: Arc<str>,
+}
+
+impl Beginning {
+    fn runs(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, run: &Arc<str>) -> BeginningRun<'_> {
+        self.runs().insert(run.clone());
+        BeginningRun {
+            beginning: self,
+            run: run.clone(),
+        }
+    }
+}
+
+impl Drop for BeginningRun<'_> {
+    fn drop(&mut self) {
+        self.beginning.runs().remove(&self.run);
+    }
 }
 
 impl Service {
@@ -97,16 +127,14 @@ impl Service {
         resumption: NewResumption<'_>,
     ) -> Result<(), ServiceError> {
         let known = self.resumptions(caller, resumption.conversation).await?;
-        let waited_for = resumption.waited_for;
-        if let Some(run) = known.under_way
-            && run.waited_for == waited_for
-        {
+        let wait = resumption.wait;
+        if known.under_way.is_some_and(|run| run.wait == wait) {
             let message = "another decision or answer came first, and is being carried out";
             return Err(ServiceError::new(ServiceErrorKind::Conflict, message));
         }
         // The run waits as it did before these, so nothing has come of them.
         for ended in known.ended {
-            if ended.waited_for == waited_for {
+            if ended.wait == wait {
                 let deleted = self.0.store.delete(&ended.name).await;
                 deleted.map_err(|error| ServiceError::of_store(&error))?;
             }
@@ -114,8 +142,7 @@ impl Service {
         self.announce_process().await?;
         let record = ResumptionRecord {
             process: self.0.process.clone(),
-            waited_for,
-            from: resumption.from,
+            wait,
             end: None,
         };
         let name = record_name(&caller.tenant, resumption.conversation, resumption.run);
@@ -141,7 +168,15 @@ impl Service {
             EndStatus::Stopped => Some(ResumptionEnd::Stopped),
             EndStatus::Failed(_) => Some(ResumptionEnd::Failed(failure_of(run))),
         };
-        if let Err(error) = self.store_end(&name, end).await {
+        let mut stored = self.store_end(&name, end.clone()).await;
+        for pause in PAUSES {
+            if stored.is_ok() {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            stored = self.store_end(&name, end.clone()).await;
+        }
+        if let Err(error) = stored {
             tracing::warn!(%error, run = &*run.id, "the end of a run could not be noted");
         }
     }
@@ -214,39 +249,34 @@ impl Service {
             else {
                 continue;
             };
-            let ResumptionRecord {
-                process,
-                waited_for,
-                from,
-                end,
-            } = record;
-            let is_own = process == self.0.process;
+            let ResumptionRecord { process, wait, end } = record;
             let is_under_way = match &end {
                 Some(_) => false,
-                None if is_own => self.is_run_under_way(&caller.tenant, run),
+                None if process == self.0.process => self.is_run_under_way(&caller.tenant, run),
                 None => self.is_process_alive(&process).await?,
             };
             if is_under_way {
                 found.under_way = Some(ResumedRun {
                     run: run.into(),
                     process,
-                    from,
-                    waited_for,
+                    wait,
                 });
-            } else if end.is_some() || !is_own {
+            } else {
                 found.ended.push(EndedResumption {
-                    from,
+                    wait,
                     end: end.unwrap_or(ResumptionEnd::CutOff),
-                    waited_for,
                     name: head.id.clone(),
                 });
             }
         }
-        found.ended.sort_by_key(|ended| ended.from);
+        found.ended.sort_by_key(|ended| ended.wait.next);
         Ok(found)
     }
 
     fn is_run_under_way(&self, tenant: &Tenant, run: &str) -> bool {
+        if self.0.beginning.runs().contains(run) {
+            return true;
+        }
         let run = self.0.runs.get(tenant, run);
         run.is_some_and(|run| run.end(|_| ()).is_none())
     }

@@ -125,6 +125,9 @@ impl Service {
                     RunEnd::panicked()
                 }
             };
+            if let Some(at) = end.wait {
+                running.set_wait(at);
+            }
             let is_kept = !identity.is_temporary || end.status == EndStatus::Interrupted;
             if let Some(conversation) = stored.filter(|_| identity.is_temporary) {
                 end_temporary(&conversation, end.status).await;

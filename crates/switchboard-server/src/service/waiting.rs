@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use switchboard_core::Run;
 use switchboard_core::approval::{Decision, DecisionError, Interruption, InterruptionKind};
-use switchboard_core::conversation::{Conversation, ConversationStore};
+use switchboard_core::conversation::{Conversation, ConversationStore, Revision};
 use switchboard_core::people::PersonAnswer;
 use switchboard_core::tool::ToolOutput;
 
-use super::resumptions::{NewResumption, wait_keys};
+use super::resumptions::NewResumption;
 use super::start::RunIdentity;
 use super::{Caller, MessageOptions, Service};
 use crate::error::{ServiceError, ServiceErrorKind};
@@ -21,13 +21,28 @@ use crate::tenant::Tenant;
 /// The time for which a wait is held, at most.
 const HOLD: Duration = Duration::from_secs(30);
 
+/// What a conversation waits for.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    /// The place of the wait in the conversation. A run that waits again does so at another one.
+    pub(crate) at: Revision,
+    /// The calls and people; there is at least one.
+    pub(crate) calls: Vec<Interruption>,
+}
+
+impl Wait {
+    /// The wait of a run that was read from its conversation; `None` if it waits for nothing.
+    fn of(run: &Run) -> Option<Self> {
+        let (at, calls) = (run.waits_at()?, run.interruptions());
+        (!calls.is_empty()).then_some(Self { at, calls })
+    }
+}
+
 /// A run that waits in its conversation.
 struct WaitingRun {
     conversation: Conversation,
     run: Run,
-    waited_for: Vec<String>,
-    /// The length of the conversation.
-    length: u64,
+    at: Revision,
 }
 
 /// A wait that nobody else can end by going on with the run.
@@ -108,7 +123,7 @@ impl Service {
         answer: Result<PersonAnswer, ServiceError>,
         options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let mut wait = self.waiting(caller, id).await?;
+        let mut wait = self.waiting(caller, id, options.wait).await?;
         let person = person.map(Arc::from);
         // A wait that is over is told before a mistake in the answer.
         find_person(&wait.run, person.as_deref())?;
@@ -129,7 +144,7 @@ impl Service {
         outputs: Vec<(Arc<str>, ToolOutput)>,
         mut options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let mut wait = self.waiting(caller, id).await?;
+        let mut wait = self.waiting(caller, id, options.wait).await?;
         let team = self.team_of(caller, &wait.conversation).await?;
         add_input(&mut wait.run, &mut options)?;
         give(&team, &mut wait.run, outputs, &mut options)?;
@@ -168,24 +183,24 @@ impl Service {
             .map(Some)
     }
 
-    /// The calls and people that a conversation waits for; none if nothing waits.
+    /// The calls and people that a conversation waits for; `None` if nothing waits.
     pub(crate) async fn waiting_for(
         &self,
         caller: &Caller,
         id: &str,
-    ) -> Result<Vec<Interruption>, ServiceError> {
+    ) -> Result<Option<Wait>, ServiceError> {
         let run = self.conversation(caller, id)?.waiting_run().await;
         let run = run.map_err(|error| ServiceError::of_store(&error))?;
-        Ok(run.map(|run| run.interruptions()).unwrap_or_default())
+        Ok(run.as_ref().and_then(Wait::of))
     }
 
-    /// Keeps others from going on with the run of a conversation that waits for these calls and people. Returns `None`
-    /// if it does not wait for them any more, or its run goes on.
+    /// Keeps others from going on with the run of a conversation, if it has the wait at this place. Returns `None` if
+    /// that wait is over, or its run goes on.
     pub(crate) async fn hold_wait(
         &self,
         caller: &Caller,
         id: &str,
-        waited_for: &[String],
+        at: Revision,
     ) -> Result<Option<HeldWait>, ServiceError> {
         let failed = |error| ServiceError::of_store(&error);
         let conversation = self.conversation(caller, id)?;
@@ -202,7 +217,7 @@ impl Service {
             return Ok(None);
         }
         match self.waiting_for(caller, id).await {
-            Ok(waiting) if wait_keys(&waiting) == waited_for => Ok(Some(held)),
+            Ok(Some(wait)) if wait.at == at => Ok(Some(held)),
             Ok(_) => {
                 held.release().await;
                 Ok(None)
@@ -214,30 +229,61 @@ impl Service {
         }
     }
 
-    /// The run of a conversation that waits.
-    async fn waiting(&self, caller: &Caller, id: &str) -> Result<WaitingRun, ServiceError> {
+    /// The run of a conversation that waits, at this place if there is one.
+    async fn waiting(
+        &self,
+        caller: &Caller,
+        id: &str,
+        expected: Option<Revision>,
+    ) -> Result<WaitingRun, ServiceError> {
+        let failed = |error| ServiceError::of_store(&error);
         let conversation = self.conversation(caller, id)?;
-        let head = conversation.head().await;
-        let head = head.map_err(|error| ServiceError::of_store(&error))?;
-        let head = head.ok_or_else(|| ServiceError::not_found("there is no such conversation"))?;
-        let run = conversation.waiting_run().await;
-        let run = run.map_err(|error| ServiceError::of_store(&error))?;
-        let run = run.ok_or_else(|| {
-            ServiceError::new(
-                ServiceErrorKind::Conflict,
-                "nothing waits in this conversation",
-            )
-        })?;
-        Ok(WaitingRun {
-            waited_for: wait_keys(&run.interruptions()),
-            length: head.revision.next,
-            conversation,
-            run,
-        })
+        let run = conversation.waiting_run().await.map_err(failed)?;
+        match run.and_then(|run| Some((run.waits_at()?, run))) {
+            Some((at, _)) if expected.is_some_and(|expected| expected != at) => {
+                let message = "another decision or answer came first";
+                Err(ServiceError::new(ServiceErrorKind::Conflict, message))
+            }
+            Some((at, run)) => Ok(WaitingRun {
+                conversation,
+                run,
+                at,
+            }),
+            None if conversation.head().await.map_err(failed)?.is_none() => {
+                Err(ServiceError::not_found("there is no such conversation"))
+            }
+            None => {
+                let message = "nothing waits in this conversation";
+                Err(ServiceError::new(ServiceErrorKind::Conflict, message))
+            }
+        }
     }
 
     /// Goes on with a run, and lets other processes know of it.
     async fn resume_noted(
+        &self,
+        caller: &Caller,
+        id: &str,
+        wait: WaitingRun,
+        options: MessageOptions,
+    ) -> Result<Arc<RunRecord>, ServiceError> {
+        let (service, caller, id) = (self.clone(), caller.clone(), Arc::<str>::from(id));
+        // A client that disconnects must not leave the record of a run that has not begun.
+        let resumed = tokio::spawn(async move {
+            if options.is_temporary {
+                let WaitingRun {
+                    conversation, run, ..
+                } = wait;
+                return service
+                    .resume(&caller, &id, conversation, run, options)
+                    .await;
+            }
+            service.note_and_resume(&caller, &id, wait, options).await
+        });
+        resumed.await.map_err(|_| ServiceError::panicked())?
+    }
+
+    async fn note_and_resume(
         &self,
         caller: &Caller,
         id: &str,
@@ -247,22 +293,19 @@ impl Service {
         let WaitingRun {
             conversation,
             run,
-            waited_for,
-            length,
+            at,
         } = wait;
-        if options.is_temporary {
-            return self.resume(caller, id, conversation, run, options).await;
-        }
         let run_id = match &options.run_id {
             Some(id) => id.clone(),
             None => random_id("run")?,
         };
         options.run_id = Some(run_id.clone());
+        // Until the run is in the list of runs.
+        let _beginning = self.0.beginning.add(&run_id);
         let resumption = NewResumption {
             conversation: id,
             run: &run_id,
-            waited_for,
-            from: length,
+            wait: at,
         };
         self.begin_resumption(caller, resumption).await?;
         let resumed = self.resume(caller, id, conversation, run, options).await;

@@ -49,7 +49,7 @@ pub(crate) struct WaitingConversation {
 }
 
 impl Service {
-    /// Notes after a run if its conversation waits. Returns `true` if it does.
+    /// Notes after a run if its conversation waits. Returns `true` if it does, as far as can be seen.
     pub(super) async fn note_wait(
         &self,
         caller: &Caller,
@@ -67,8 +67,17 @@ impl Service {
             EndStatus::Interrupted => is_interrupted(run, team),
             // Where nothing of the run was stored, the wait goes on; so it does for a run that another came before.
             EndStatus::Stopped | EndStatus::Failed(_) if has_waited => {
-                let waiting = self.waiting_for(caller, id).await.unwrap_or_default();
-                waiting.iter().any(|call| !team.is_client_call(call))
+                match self.waiting_for(caller, id).await {
+                    Ok(wait) => wait.is_some_and(|wait| {
+                        let mut calls = wait.calls.iter();
+                        calls.any(|call| !team.is_client_call(call))
+                    }),
+                    Err(error) => {
+                        // The mark stays, and is checked when it is read.
+                        tracing::warn!(%error, "a conversation could not be looked at");
+                        return false;
+                    }
+                }
             }
             EndStatus::Stopped | EndStatus::Failed(_) => false,
         };
@@ -84,7 +93,7 @@ impl Service {
     pub(crate) async fn note_spoken(&self, caller: &Caller, id: &Arc<str>) {
         let is_marked = self.is_marked_waiting(&caller.tenant, id);
         match self.waiting_for(caller, id).await {
-            Ok(calls) if calls.is_empty() != is_marked => {}
+            Ok(wait) if wait.is_some() == is_marked => {}
             Ok(_) if is_marked => self.unmark_waiting(&caller.tenant, id).await,
             Ok(_) => self.mark(&caller.tenant, id).await,
             Err(error) => tracing::warn!(%error, "a conversation could not be looked at"),
@@ -175,9 +184,9 @@ impl Service {
         let tenant = &caller.tenant;
         // Asked for before the wait: a run that is under way now may wait again before its conversation is read.
         let is_resumed = self.resumptions(caller, id).await?.under_way.is_some();
-        let calls = self.waiting_for(caller, id).await?;
+        let wait = self.waiting_for(caller, id).await?;
         let listed = self.listed(caller, id).await?;
-        let (Some(listed), false) = (listed, calls.is_empty()) else {
+        let (Some(listed), Some(wait)) = (listed, wait) else {
             if !is_resumed {
                 self.unmark_waiting(tenant, id).await;
             }
@@ -190,7 +199,7 @@ impl Service {
             team: listed.details.team,
             agent: listed.head.agent,
             since: mark.changed,
-            calls,
+            calls: wait.calls,
             error: None,
         }))
     }

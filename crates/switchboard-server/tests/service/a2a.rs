@@ -1,6 +1,7 @@
 //! A team as an A2A agent, over both bindings.
 
 mod cards;
+mod cut_off;
 mod lists;
 mod refused;
 mod several_processes;

@@ -200,7 +200,7 @@ async fn a_task_that_another_process_has_changed_meanwhile_is_read_again() {
     let waits = send(&other.client, message("refund my bill twice")).await;
     approve(&other.client, &waits).await.ok();
     // One sees that the task waits for the second call, and is held up before it stores that.
-    watched.hold_back();
+    watched.hold_back("~task/");
     let asked = {
         let (client, waits) = (one.client.clone(), waits.clone());
         tokio::spawn(async move { state(&client, &waits).await })
@@ -275,11 +275,28 @@ async fn a_task_that_is_approved_twice_at_once_is_carried_out_once() {
             let parameters = json!({"message": reply(&waits, "approve")});
             call(&one.client, "SendMessage", parameters).await
         };
-        let (_, _, _) = tokio::join!(
+        let (by_message, there, here) = tokio::join!(
             by_message,
             approve(&other.client, &waits),
             approve(&one.client, &waits),
         );
+        // The one that was carried out says so; the others are refused, or did not get the conversation.
+        let mut carried_out = 0;
+        match by_message.json() {
+            answer if answer["error"].is_null() => {
+                let task = &answer["result"]["task"];
+                assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{answer}");
+            }
+            answer => assert_eq!(answer["error"]["code"], -32004, "{answer}"),
+        }
+        for answer in [there, here] {
+            match (answer.status, answer.json()) {
+                (200, run) if run["status"] == "completed" => carried_out += 1,
+                (200, run) => assert_eq!(run["status"], "failed", "{run}"),
+                _ => assert_eq!(answer.error_code(), (409, "conflict".to_owned())),
+            }
+        }
+        assert!(carried_out <= 1, "{carried_out} decisions were carried out");
         let done = result(&one.client, "GetTask", json!({"id": waits["id"]})).await;
         assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
         assert_eq!(texts(&done), ["Clerk: I got paid."]);

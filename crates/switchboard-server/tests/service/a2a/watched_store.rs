@@ -1,8 +1,8 @@
-//! A store that counts what is read of tasks, and can hold back their next commit.
+//! A store that counts what is read of tasks, and can hold commits back or fail.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
@@ -15,9 +15,22 @@ use tokio::sync::Semaphore;
 pub(super) struct WatchedStore {
     inner: Conversations,
     reads: Arc<AtomicUsize>,
-    holds_back: Arc<AtomicBool>,
+    faults: Arc<Mutex<Faults>>,
     is_held: Arc<AtomicBool>,
     release: Arc<Semaphore>,
+}
+
+/// Each is the beginning of the names that it is about.
+#[derive(Default)]
+struct Faults {
+    held: Option<String>,
+    failing_writes: Option<String>,
+    failing_reads: Option<String>,
+}
+
+/// Returns `true` for a name that begins with what is given, if anything is.
+fn is_meant(prefix: Option<&String>, id: &str) -> bool {
+    prefix.is_some_and(|prefix| id.starts_with(prefix.as_str()))
 }
 
 impl WatchedStore {
@@ -25,7 +38,7 @@ impl WatchedStore {
         Self {
             inner: inner.clone(),
             reads: Arc::default(),
-            holds_back: Arc::default(),
+            faults: Arc::default(),
             is_held: Arc::default(),
             release: Arc::new(Semaphore::new(0)),
         }
@@ -36,13 +49,56 @@ impl WatchedStore {
         self.reads.swap(0, Ordering::SeqCst)
     }
 
-    /// Holds the next commit of a task back, until [`Self::release`].
-    pub(super) fn hold_back(&self) {
-        self.holds_back.store(true, Ordering::SeqCst);
+    /// Holds the next commit to a name that begins so back, until [`Self::release`].
+    pub(super) fn hold_back(&self, prefix: &str) {
+        self.faults.lock().unwrap().held = Some(prefix.to_owned());
+    }
+
+    /// Lets all commits and deletions of names that begin so fail, until [`Self::heal`].
+    pub(super) fn fail_writes(&self, prefix: &str) {
+        self.faults.lock().unwrap().failing_writes = Some(prefix.to_owned());
+    }
+
+    /// Lets all reads of names that begin so fail, until [`Self::heal`].
+    pub(super) fn fail_reads(&self, prefix: &str) {
+        self.faults.lock().unwrap().failing_reads = Some(prefix.to_owned());
+    }
+
+    pub(super) fn heal(&self) {
+        *self.faults.lock().unwrap() = Faults::default();
+    }
+
+    fn read_fault(&self, id: &str) -> Result<(), BoxError> {
+        match is_meant(self.faults.lock().unwrap().failing_reads.as_ref(), id) {
+            true => Err("the store cannot be read".into()),
+            false => Ok(()),
+        }
+    }
+
+    fn write_fault(&self, id: &str) -> Result<(), BoxError> {
+        match is_meant(self.faults.lock().unwrap().failing_writes.as_ref(), id) {
+            true => Err("the store cannot be written".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns `true` once for a name whose commits are held back.
+    fn take_held(&self, id: &str) -> bool {
+        let mut faults = self.faults.lock().unwrap();
+        let is_held = is_meant(faults.held.as_ref(), id);
+        if is_held {
+            faults.held = None;
+        }
+        is_held
     }
 
     pub(super) fn is_held(&self) -> bool {
         self.is_held.load(Ordering::SeqCst)
+    }
+
+    /// Returns `true` once for a commit that is held back.
+    pub(super) fn take_is_held(&self) -> bool {
+        self.is_held.swap(false, Ordering::SeqCst)
     }
 
     pub(super) fn release(&self) {
@@ -56,6 +112,7 @@ fn is_task(id: &str) -> bool {
 
 impl ConversationStore for WatchedStore {
     async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
+        self.read_fault(id)?;
         ConversationStore::head(&self.inner, id).await
     }
 
@@ -63,11 +120,13 @@ impl ConversationStore for WatchedStore {
         if is_task(id) {
             self.reads.fetch_add(1, Ordering::SeqCst);
         }
+        self.read_fault(id)?;
         ConversationStore::read(&self.inner, id, positions).await
     }
 
     async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
-        if is_task(id) && self.holds_back.swap(false, Ordering::SeqCst) {
+        self.write_fault(id)?;
+        if self.take_held(id) {
             self.is_held.store(true, Ordering::SeqCst);
             self.release.acquire().await?.forget();
         }
@@ -79,6 +138,7 @@ impl ConversationStore for WatchedStore {
     }
 
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
+        self.write_fault(id)?;
         ConversationStore::delete(&self.inner, id).await
     }
 
