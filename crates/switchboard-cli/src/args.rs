@@ -62,7 +62,7 @@ Examples:
 
 Exit codes:
   0    all went well
-  1    the work failed: a check, a test, or a run
+  1    the work failed: a check, a test, a run, or a worker
   2    the command line or a file cannot be used as it is
   3    a guardrail stopped the run
   4    the model could not be reached, or its provider refused

@@ -15,7 +15,7 @@ use crate::translate::translate;
 pub(crate) enum Exit {
     /// All went well.
     Ok,
-    /// The work failed: a check, a test, a run.
+    /// The work failed: a check, a test, a run, a worker.
     Failed,
     /// The command line or a file cannot be used as it is.
     Usage,

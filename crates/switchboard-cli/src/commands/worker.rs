@@ -5,7 +5,7 @@ use std::time::Duration;
 use switchboard_durable::DurableRunner;
 use switchboard_teamfile::{Context, TeamFile};
 
-use crate::args::Worker;
+use crate::args::{EngineName, Worker};
 use crate::conversation_store;
 use crate::durable;
 use crate::failure::{Exit, Failure};
@@ -56,10 +56,12 @@ async fn work(args: &Worker) -> Result<Exit, Failure> {
     let worker = durable.clone();
     // It goes on while steps in progress end.
     let mut work = tokio::spawn(async move { worker.work().await });
-    tokio::select! {
-        _ = &mut work => {}
-        _ = signals.next() => {}
-    }
+    let failure = tokio::select! {
+        // A worker that was asked to end has not failed, also if its work is over by now.
+        biased;
+        _ = signals.next() => None,
+        _ = &mut work => Some(engine_stopped(args.engine.engine)),
+    };
     tracing::info!("the worker ends: no new runs are taken");
     tokio::select! {
         is_drained = durable.drain(DRAIN_TIME) => {
@@ -67,8 +69,31 @@ async fn work(args: &Worker) -> Result<Exit, Failure> {
                 tracing::warn!("steps in progress are cut off; other workers begin them again");
             }
         }
-        signal = signals.next() => return Ok(signal.exit()),
+        signal = signals.next() => return failure.map_or(Ok(signal.exit()), Err),
     }
     store.close().await;
-    Ok(Exit::Ok)
+    failure.map_or(Ok(Exit::Ok), Err)
+}
+
+/// The failure of a worker that nobody asked to end. The engine has logged the reason.
+fn engine_stopped(engine: EngineName) -> Failure {
+    let help = match engine {
+        EngineName::Embedded => "mend what the log above says, and start the worker again",
+        #[cfg(feature = "restate")]
+        EngineName::Restate => {
+            "mend what the log above says; --listen names another address at which the Restate \
+             server reaches the worker"
+        }
+        #[cfg(feature = "dbos")]
+        EngineName::Dbos => {
+            "mend what the log above says; check that the PostgreSQL server runs and that the \
+             address of the database is right (--dbos, or else --store)"
+        }
+    };
+    Failure::Message {
+        exit: Exit::Failed,
+        message: "the worker executes no runs: its engine could not start, or has stopped"
+            .to_owned(),
+        help: Some(help.to_owned()),
+    }
 }

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use crate::approvals::Desk;
 use crate::durable::{send_signal, slow};
+#[cfg(any(feature = "restate", feature = "dbos"))]
+use crate::support::Folder;
 use crate::support::Ran;
 
 /// The time that a test may take at most.
@@ -217,6 +219,95 @@ fn a_run_that_a_worker_has_is_asked_to_end_and_is_cancelled_there() {
         let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
         shown["status"] == "cancelled"
     });
+    send_signal("-TERM", &worker.0);
+    assert_eq!(worker.ended().code(), Some(0));
+}
+
+/// Runs a worker that fails, and checks that it says why and what to do.
+#[cfg(any(feature = "restate", feature = "dbos"))]
+fn fails_with(options: &[&str], reason: &str, help: &str) {
+    let folder = Folder::new();
+    let ran = folder.run(&[&["worker", "team.toml"], options].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (log, error) = told.split_once(" error: ").expect(&told);
+    assert!(log.contains(reason), "{log}");
+    let stopped = "the worker executes no runs: its engine could not start, or has stopped";
+    assert!(error.starts_with(stopped), "{error}");
+    assert!(error.contains(help), "{error}");
+}
+
+#[cfg(feature = "restate")]
+#[test]
+fn a_worker_whose_address_is_taken_fails_and_says_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    fails_with(
+        &["--engine", "restate", "--listen", &address],
+        &format!("this process cannot listen at {address}: "),
+        "--listen names another address",
+    );
+}
+
+#[cfg(feature = "dbos")]
+#[test]
+fn a_worker_whose_database_does_not_answer_fails_and_says_what_to_do() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Connections end at once, without the answer of a database.
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    fails_with(
+        &[
+            "--engine",
+            "dbos",
+            "--dbos",
+            &format!("postgres://{address}/runs"),
+        ],
+        "the processes that execute runs cannot be looked after: ",
+        "check that the PostgreSQL server runs and that the address of the database is right",
+    );
+}
+
+/// Refuses a request to the admin address of a Restate server. Returns its first line.
+#[cfg(feature = "restate")]
+fn refuse(admin: &std::net::TcpListener) -> String {
+    use std::io::{Read as _, Write as _};
+
+    let mut accepted = None;
+    until("the worker asks", || {
+        accepted = admin.accept().ok();
+        accepted.is_some()
+    });
+    let (stream, _) = accepted.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    let mut request = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(request.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length: usize = length.unwrap().1.parse().unwrap();
+    request.read_exact(&mut vec![0; length]).unwrap();
+    let refusal = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    request.get_mut().write_all(refusal.as_bytes()).unwrap();
+    head.lines().next().unwrap().to_owned()
+}
+
+#[cfg(feature = "restate")]
+#[test]
+fn a_worker_asks_a_restate_server_that_refuses_it_again_until_it_is_asked_to_end() {
+    let admin = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    admin.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", admin.local_addr().unwrap());
+    let folder = Folder::new();
+    let args = ["worker", "team.toml", "--engine", "restate"];
+    let addresses = ["--restate-admin", &url, "--listen", "127.0.0.1:0"];
+    let command = folder.command(&[&args[..], &addresses].concat()).spawn();
+    let mut worker = Worker(command.unwrap());
+    for _ in 0..2 {
+        assert_eq!(refuse(&admin), "POST /deployments HTTP/1.1");
+    }
     send_signal("-TERM", &worker.0);
     assert_eq!(worker.ended().code(), Some(0));
 }
