@@ -1,7 +1,7 @@
 //! Conversations in memory.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,8 @@ pub struct MemoryStore(Arc<Memory>);
 
 #[derive(Debug, Default)]
 struct Memory {
-    conversations: Mutex<HashMap<Arc<str>, Stored>>,
+    /// In the order of their names, so that those of a folder are found without the others.
+    conversations: Mutex<BTreeMap<Arc<str>, Stored>>,
     leases: Mutex<HashMap<Arc<str>, Lease>>,
 }
 
@@ -57,9 +58,16 @@ impl Stored {
     }
 }
 
-/// Returns `true` if a name is in the folder; `None` is all.
-fn is_in_folder(name: &str, folder: Option<&str>) -> bool {
-    folder.is_none_or(|folder| folder_of(name) == folder)
+/// The conversations of a folder; `None` is all.
+fn in_folder<'a>(
+    all: &'a BTreeMap<Arc<str>, Stored>,
+    folder: Option<&'a str>,
+) -> impl Iterator<Item = &'a Stored> {
+    let start = Bound::Included(folder.unwrap_or_default());
+    all.range::<str, _>((start, Bound::Unbounded))
+        .take_while(move |(name, _)| folder.is_none_or(|folder| name.starts_with(folder)))
+        .filter(move |(name, _)| folder.is_none_or(|folder| folder_of(name) == folder))
+        .map(|(_, stored)| stored)
 }
 
 impl MemoryStore {
@@ -156,11 +164,9 @@ impl ConversationStore for MemoryStore {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
         let all = lock(&self.0.conversations);
-        let mut heads: Vec<&Head> = all
-            .values()
+        let mut heads: Vec<&Head> = in_folder(&all, query.folder.as_deref())
             .map(|stored| &stored.head)
             .filter(|head| query.listed.includes(&head.id))
-            .filter(|head| is_in_folder(&head.id, query.folder.as_deref()))
             .filter(|head| query.changed_before.is_none_or(|time| head.changed < time))
             .filter(|head| {
                 query
@@ -176,9 +182,7 @@ impl ConversationStore for MemoryStore {
     async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
         let text = query.text.to_lowercase();
         let all = lock(&self.0.conversations);
-        let mut found: Vec<Found> = all
-            .values()
-            .filter(|stored| is_in_folder(&stored.head.id, query.folder.as_deref()))
+        let mut found: Vec<Found> = in_folder(&all, query.folder.as_deref())
             .flat_map(|stored| stored.entries.iter().map(|entry| (&stored.head.id, entry)))
             .filter(|(_, entry)| {
                 let searched = entry.content.searchable_text();

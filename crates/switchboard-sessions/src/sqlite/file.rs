@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::Durability;
@@ -68,6 +69,8 @@ impl Opener {
         connection.pragma_update(None, "secure_delete", true)?;
         // The file may be from an untrusted source.
         connection.pragma_update(None, "trusted_schema", false)?;
+        // Statements keep their plans. Otherwise those of lists are planned again whenever a parameter has another value.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.set_prepared_statement_cache_capacity(32);
         Ok(connection)
     }
