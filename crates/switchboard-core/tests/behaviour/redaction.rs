@@ -202,12 +202,8 @@ fn halves(prefix: &str) -> [Measured; 2] {
     let redaction = Redaction::new();
     [
         measure(&redaction, &format!("{prefix}development"), true),
-        // Those of the second set were read after they had been measured; the others are not printed.
-        measure(
-            &redaction,
-            &format!("{prefix}held_out"),
-            prefix == "second_",
-        ),
+        // Those of the later sets were read after they had been measured; those of the first are not printed.
+        measure(&redaction, &format!("{prefix}held_out"), !prefix.is_empty()),
     ]
 }
 
@@ -224,8 +220,8 @@ fn at_least_99_percent_of_what_is_promised_is_found_with_at_most_1_percent_of_fa
 }
 
 #[test]
-fn of_the_second_and_the_fourth_set_as_a_whole_it_is_the_same() {
-    for prefix in ["second_", "fourth_"] {
+fn of_each_other_set_as_a_whole_it_is_the_same() {
+    for prefix in ["second_", "third_", "fourth_"] {
         let halves = halves(prefix);
         let scores = halves.iter().flat_map(|half| half.promised.values());
         let all = scores.fold(Score::default(), |sum, score| Score {

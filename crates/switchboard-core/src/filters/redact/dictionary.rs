@@ -1,10 +1,13 @@
 //! A dictionary of the words that say what a number is, made from the tables by language.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::tables::words::phones::{NEXT_PHONES, OWNERS, PHONES};
 use super::tables::words::things::{BARE_THINGS, CARDS, NEXT_THINGS, NUMBER_WORDS, THINGS};
+
+mod unaccented;
 
 /// The meaning of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +31,20 @@ pub(super) struct Word {
     pub(super) end: usize,
 }
 
+/// A word of a table, or its form without accents.
+type Entry = Cow<'static, str>;
+
+/// Words by language; see [`PHONES`].
+type Table = &'static [(&'static str, &'static str)];
+
 /// Words by their text. A word matches as a whole, by its beginning, its end, or a part of it.
 struct Words<K> {
-    whole: HashMap<&'static str, K>,
+    whole: HashMap<Entry, K>,
     /// Entries of several words or with punctuation, by their first word.
-    phrases: HashMap<&'static str, Vec<(&'static str, K)>>,
-    beginnings: HashMap<&'static str, K>,
-    ends: HashMap<&'static str, K>,
-    parts: Vec<(&'static str, K)>,
+    phrases: HashMap<Entry, Vec<(Entry, K)>>,
+    beginnings: HashMap<Entry, K>,
+    ends: HashMap<Entry, K>,
+    parts: Vec<(Entry, K)>,
 }
 
 impl<K: Copy> Words<K> {
@@ -49,24 +58,48 @@ impl<K: Copy> Words<K> {
         }
     }
 
-    /// Adds the words of a table. Those that are there already stay.
-    fn add(&mut self, table: &[(&str, &'static str)], kind: K) {
-        let words = table.iter().flat_map(|(_, words)| words.split('|'));
-        for entry in words.map(str::trim).filter(|entry| !entry.is_empty()) {
-            let word = entry.trim_matches('*');
-            match (entry.starts_with('*'), entry.ends_with('*')) {
-                (true, true) => self.parts.push((word, kind)),
-                (true, false) => drop(self.ends.entry(word).or_insert(kind)),
-                (false, true) if !word.contains(' ') => {
-                    self.beginnings.entry(word).or_insert(kind);
-                }
-                (false, _) => {
-                    let first = &word[..word_len(word)];
-                    if first.len() < word.len() && !word.starts_with(is_dense) {
-                        self.phrases.entry(first).or_default().push((word, kind));
-                    } else {
-                        self.whole.entry(word).or_insert(kind);
-                    }
+    /// Makes the words of tables. A word that is in several is of the kind of the first. Words without accents come last, as one
+    /// may be another word.
+    fn of_tables(tables: &[(Table, K)]) -> Self {
+        let mut words = Self::new();
+        let entries = || {
+            let entries = tables.iter().flat_map(|(table, kind)| {
+                let words = table.iter().flat_map(|(_, words)| words.split('|'));
+                words.map(|entry| (entry.trim(), *kind))
+            });
+            entries.filter(|(entry, _)| !entry.is_empty())
+        };
+        for (entry, kind) in entries() {
+            words.add(Cow::Borrowed(entry), kind);
+        }
+        for (entry, kind) in entries() {
+            for plain in unaccented::forms(entry) {
+                words.add(Cow::Owned(plain), kind);
+            }
+        }
+        words
+    }
+
+    /// Adds an entry of a table, unless it is there already.
+    fn add(&mut self, entry: Entry, kind: K) {
+        let (is_end, is_beginning) = (entry.starts_with('*'), entry.ends_with('*'));
+        let word = match entry {
+            Cow::Borrowed(entry) => Cow::Borrowed(entry.trim_matches('*')),
+            Cow::Owned(entry) => Cow::Owned(entry.trim_matches('*').to_owned()),
+        };
+        match (is_end, is_beginning) {
+            (true, true) => self.parts.push((word, kind)),
+            (true, false) => drop(self.ends.entry(word).or_insert(kind)),
+            (false, true) if !word.contains(' ') => {
+                self.beginnings.entry(word).or_insert(kind);
+            }
+            (false, _) => {
+                let first = &word[..word_len(&word)];
+                if first.len() < word.len() && !word.starts_with(is_dense) {
+                    let first = Cow::Owned(first.to_owned());
+                    self.phrases.entry(first).or_default().push((word, kind));
+                } else {
+                    self.whole.entry(word).or_insert(kind);
                 }
             }
         }
@@ -81,7 +114,7 @@ impl<K: Copy> Words<K> {
             !rest.starts_with(is_word_char) || phrase.ends_with(|c: char| !is_word_char(c))
         };
         let phrase = phrases
-            .filter(|(phrase, _)| text.starts_with(phrase) && ends_whole(phrase))
+            .filter(|(phrase, _)| text.starts_with(&**phrase) && ends_whole(phrase))
             .max_by_key(|(phrase, _)| phrase.len());
         if let Some((phrase, kind)) = phrase {
             return Some((*kind, phrase.len().max(len)));
@@ -95,7 +128,7 @@ impl<K: Copy> Words<K> {
             .filter_map(|at| self.beginnings.get(&word[..at]))
             .last();
         let part = || {
-            let part = self.parts.iter().find(|(part, _)| word.contains(part));
+            let part = self.parts.iter().find(|(part, _)| word.contains(&**part));
             part.map(|(_, kind)| kind)
         };
         // "Büronummer" is as good as "my number".
@@ -110,21 +143,17 @@ impl<K: Copy> Words<K> {
 }
 
 static WORDS: LazyLock<Words<Kind>> = LazyLock::new(|| {
-    let mut words = Words::new();
-    words.add(PHONES, Kind::Phone);
-    words.add(CARDS, Kind::Card);
-    words.add(NEXT_PHONES, Kind::NextPhone);
-    words.add(THINGS, Kind::Thing);
-    words.add(NEXT_THINGS, Kind::NextThing);
-    words.add(BARE_THINGS, Kind::BareThing);
-    words
+    Words::of_tables(&[
+        (PHONES, Kind::Phone),
+        (CARDS, Kind::Card),
+        (NEXT_PHONES, Kind::NextPhone),
+        (THINGS, Kind::Thing),
+        (NEXT_THINGS, Kind::NextThing),
+        (BARE_THINGS, Kind::BareThing),
+    ])
 });
 
-static OWNER_WORDS: LazyLock<Words<()>> = LazyLock::new(|| {
-    let mut words = Words::new();
-    words.add(OWNERS, ());
-    words
-});
+static OWNER_WORDS: LazyLock<Words<()>> = LazyLock::new(|| Words::of_tables(&[(OWNERS, ())]));
 
 /// Finds the words of the dictionary in a text in small letters.
 pub(super) fn find(text: &str) -> Vec<Word> {
@@ -150,7 +179,7 @@ pub(super) fn find(text: &str) -> Vec<Word> {
             }
         } else if is_word_char(c) {
             let len = word_len(rest);
-            let word = WORDS.at_start(rest, len);
+            let word = WORDS.at_start(rest, len).or_else(|| acronym(rest, len));
             (word.map(|(kind, _)| kind), word.map_or(len, |(_, len)| len))
         } else {
             let len = c.len_utf8();
@@ -167,6 +196,27 @@ pub(super) fn find(text: &str) -> Vec<Word> {
     found
 }
 
+/// Returns the kind of an acronym with dots or dashes between its letters, as "d-u-n-s" and "s.i.r.e.t.", and its length.
+fn acronym(text: &str, first_len: usize) -> Option<(Kind, usize)> {
+    const MOST_LETTERS: usize = 8;
+    let (first, mut rest) = text.split_at(first_len);
+    let mut joined = first.to_owned();
+    for letters in 1..=MOST_LETTERS {
+        let Some(next) = rest.strip_prefix(['.', '-']) else {
+            break;
+        };
+        let len = next.chars().next().map_or(0, char::len_utf8);
+        let is_letter = next.starts_with(char::is_alphabetic) && word_len(next) == len;
+        if !is_letter || joined.chars().count() != letters {
+            break;
+        }
+        joined.push_str(&next[..len]);
+        rest = &next[len..];
+    }
+    let kind = WORDS.whole.get(&*joined)?;
+    (joined.chars().count() > 2).then_some((*kind, text.len() - rest.len()))
+}
+
 const KOREAN_NUMBER: &str = "번호";
 
 /// Returns `true` after a noun that stands apart from the word for number, as in "고객 번호", and is none for a phone.
@@ -175,7 +225,13 @@ fn follows_korean_thing(before: &str, found: &[Word]) -> bool {
     let noun = words.trim_end_matches(is_dense);
     let noun = &words[noun.len()..];
     let is_named = found.last().is_some_and(|word| word.end == words.len());
-    words.len() < before.len() && noun.chars().count() >= 2 && !is_named && !is_owner(noun)
+    // "연락 가능한 번호": an adjective says nothing of what it is.
+    let is_adjective = noun.ends_with(['한', '는', '던']);
+    words.len() < before.len()
+        && noun.chars().count() >= 2
+        && !is_named
+        && !is_adjective
+        && !is_owner(noun)
 }
 
 /// Returns the length of the word for number that a text begins with, after letters that say of what, as in 合同号 and 고객번호.
@@ -249,6 +305,8 @@ mod tests {
         assert_eq!(kinds("hotel"), []);
         assert_eq!(kinds("nota fiscal 7"), [Kind::NextThing]);
         assert_eq!(kinds("vorgangsnr"), [Kind::NextThing]);
+        assert_eq!(kinds("d-u-n-s and s.i.r.e.t."), [Kind::NextThing; 2]);
+        assert_eq!(kinds("a-b-c"), []);
         assert_eq!(kinds("电话 合同号"), [Kind::Phone, Kind::NextThing]);
     }
 }

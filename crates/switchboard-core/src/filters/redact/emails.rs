@@ -15,23 +15,29 @@ const MAX_DOMAIN: usize = 255;
 /// Matches what stands for an at sign: the sign, in brackets or not, words in brackets, and words between
 /// spaces, dashes or underscores.
 static AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let bracketed = format!(r"[\[({{<] ?(?:@|at|ät|a|{NAMES}) ?[\])}}>]");
-    let plain = "@|&#0*64;|&#x0*40;|&commat;|%40|艾特|小老鼠|골뱅이|アットマーク";
+    let bracketed = format!(r"[\[({{<] ?(?:@|at|ät|a|{NAMES}|{DENSE_NAMES}) ?[\])}}>]");
+    let plain = format!("@|&#0*64;|&#x0*40;|&commat;|%40|{DENSE_NAMES}");
     let pattern = format!(
-        "(?i)(?<sign> ?(?:{bracketed}|{plain}) ?)|[ _-](?:(?<name>{NAMES})|(?<at>at))[ _-]"
+        "(?i)(?<sign> ?(?:{bracketed}|{plain}) ?)|[ _-](?:(?<name>{NAMES})|(?<at>at|ät))[ _-]"
     );
     Regex::new(&pattern.replace("    ", "")).ok()
 });
 
 /// The names of the at sign in other languages than English. They mean little else.
 const NAMES: &str = "arroba|arrova|arobas|arobase|chiocciola|małpa|zavináč|zavinac|kukac|apenstaartje|snabel-a|snabela|alfakrøll|krøllalfa|klammeraffe|\
-    miukumauku|arond|afna|собака|собачка|равлик|кльомба|παπάκι|παπακι|שטרודל|a còng|at sign|at-sign";
+    miukumauku|arond|afna|собака|собачка|равлик|кльомба|παπάκι|παπακι|שטרודל|a còng|at sign|at-sign|at-zeichen|et-zeichen|\
+    malpa|krollalfa|kroellalfa|snabel a|alfa-krøll|kissanhäntä|ät-merkki|at-merkki|kuyruklu a|et işareti|ludo a|лудо а|маймунско а|маймунка|айқұлақ|շնիկ|כרוכית|coadă de maimuță|a bildua|a móc";
+
+/// The names of the at sign in languages without spaces between words.
+const DENSE_NAMES: &str = "艾特|小老鼠|골뱅이|アットマーク";
 
 /// Words for a dot. The French one is another word in English, and only understood in brackets.
-const DOTS: &str = "dot|punkt|punto|ponto|punt|pont|piste|punct|kropka|tečka|bodka|točka|tocka|nokta|titik|chấm|точка|тачка|крапка|τελεία|נקודה|نقطة|ドット|닷";
+const DOTS: &str = "dot|punkt|punto|ponto|punt|pont|piste|punct|kropka|tečka|bodka|točka|tocka|nokta|titik|chấm|точка|тачка|крапка|τελεία|נקודה|نقطة|ドット|닷|punktum|punktur|punkts|taškas|taskas|tecka|nuqta|нүкте|нуқта|წერტილი|կետ|จุด|ຈຸດ|डॉट|ডট";
 
 /// Words for other signs in the part before the at sign.
-const SIGNS: &str = "underscore|dash|hyphen|plus|unterstrich|bindestrich|minus|guion|guión|guion bajo|tiret|trattino|подчеркивание|дефис";
+const SIGNS: &str = "underscore|dash|hyphen|plus|unterstrich|bindestrich|minus|guion|guión|guion bajo|guión bajo|tiret|tiret bas|trattino|trattino basso|\
+    traço|underline|sublinhado|streepje|laag streepje|understreck|understrek|understregning|bindestreck|bindestrek|alaviiva|väliviiva|podkreślenie|podkreślnik|myślnik|podtržítko|pomlčka|podčiarkovník|\
+    aláhúzás|kötőjel|donja crta|podvlaka|crtica|vezaj|alt çizgi|alt tire|tire|garis bawah|gạch dưới|gạch ngang|подчеркивание|нижнее подчеркивание|дефис|підкреслення|тире|κάτω παύλα|παύλα|קו תחתון|מקף|شرطة|شرطة سفلية";
 
 /// Matches what stands for a dot in a domain.
 static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -45,7 +51,7 @@ static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub(super) fn may_be_obfuscated(text: &str) -> bool {
     static HINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let pattern = format!(
-            r"(?i:[\[({{<] ?(?:at|ät|a|{NAMES}) ?[\])}}>]|&#0*64;|&#x0*40;|&commat;|%40|[ _-](?:{DOTS}|{NAMES})[ _-])|艾特|小老鼠|골뱅이|アットマーク"
+            r"(?i:[\[({{<] ?(?:at|ät|a|{NAMES}) ?[\])}}>]|&#0*64;|&#x0*40;|&commat;|%40|[ _-](?:{DOTS}|{NAMES})[ _-])|{DENSE_NAMES}"
         );
         Regex::new(&pattern.replace("    ", "")).ok()
     });
@@ -74,6 +80,14 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         if is_word && (!domain.has_word || is_common_word(&text[local..sign.start()])) {
             continue;
         }
+        if matches!(sign.as_str(), " @" | " @ ")
+            && is_handle(
+                &text[local..sign.start()],
+                &text[sign.end()..][..domain.len],
+            )
+        {
+            continue;
+        }
         // With spaces around it the sign may mean "at a price of".
         let has_spaces = sign.as_str().starts_with(' ') && sign.as_str().contains('@');
         if has_spaces && is_common_word(&text[local..sign.start()]) {
@@ -84,7 +98,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
             continue;
         }
         let local = if domain.has_word || !sign.as_str().contains('@') {
-            with_spelled_dots(text, free, local)
+            with_spelled_dots(text, free, local, is_name)
         } else {
             local
         };
@@ -126,6 +140,14 @@ fn is_login(before: &str, after: &str) -> bool {
     let is_path = path.starts_with(['~', '/']) || path.contains('/');
     let is_command = matches!(&*last, "ssh" | "scp" | "sftp" | "rsync" | "mosh");
     is_in_address || is_message_id || is_path || is_command || before.ends_with('@')
+}
+
+/// Returns `true` if a word and the name after a sign with a space before it are no address but a sentence with somebody's handle: "follow @ann.shop".
+fn is_handle(word: &str, name: &str) -> bool {
+    const WORDS: &str = "a|à|al|an|auf|and|au|bei|by|con|cu|da|de|del|di|do|e|em|en|et|follow|for|från|from|fra|i|in|ja|na|no|och|og|of|on|op|par|pe|por|se|        siga|sigue|su|sur|till|til|to|und|van|via|vom|von|w|with|y|z|в|и|на|от|с|у";
+    let top = name.rsplit('.').next().unwrap_or_default().trim();
+    let word = word.to_lowercase();
+    !is_known_top(top) || WORDS.split('|').any(|other| other.trim() == word)
 }
 
 /// Returns `true` for letters of scripts without spaces between words. An address must not swallow the
@@ -200,11 +222,11 @@ fn without_attached_word(part: &str) -> &str {
 }
 
 /// Returns the offset at which a local part with words for dots begins, as in "ann dot lee at example dot com".
-fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
+fn with_spelled_dots(text: &str, free: usize, mut local: usize, precedes_name: bool) -> usize {
     const MOST_DOTS: usize = 3;
     for _ in 0..MOST_DOTS {
         super::count_steps(1);
-        let Some(rest) = before_spelled_sign(&text[free..local]) else {
+        let Some(rest) = before_spelled_sign(&text[free..local], precedes_name) else {
             break;
         };
         let name = rest.trim_end_matches(is_letter_or_digit);
@@ -216,11 +238,12 @@ fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
     local
 }
 
-/// Returns the text before a word for a dot or another sign that ends a text, as "ann dot " and "ann[.]".
-fn before_spelled_sign(text: &str) -> Option<&str> {
+/// Returns the text before a word for a dot or another sign that ends a text, as "ann dot " and "ann[.]". The French word for a dot is
+/// only one before a name of the at sign.
+fn before_spelled_sign(text: &str, precedes_name: bool) -> Option<&str> {
     const LONGEST: usize = 32;
     let is_dot = |word: &str| DOTS.split('|').any(|dot| dot == word);
-    let is_sign = |word: &str| is_dot(word) || SIGNS.split('|').any(|sign| sign == word);
+    let is_sign = |word: &str| is_dot(word) || SIGNS.split('|').any(|sign| sign.trim() == word);
     let word_before = |text: &str, opening: &[char]| {
         let near = super::numbers::last_bytes(text, LONGEST);
         let start = text.len() - near.len() + near.rfind(opening)?;
@@ -234,9 +257,14 @@ fn before_spelled_sign(text: &str) -> Option<&str> {
         return (is_dot(&word) || matches!(&*word, "." | "point"))
             .then(|| rest.strip_suffix(' ').unwrap_or(rest));
     }
-    let word = text.strip_suffix(' ')?;
-    let start = word_before(word, &[' '])?;
-    is_sign(&word[start + 1..].to_lowercase()).then(|| &text[..start])
+    let words = text.strip_suffix(' ')?;
+    let last = word_before(words, &[' '])?;
+    // "guion bajo"
+    let two = word_before(&words[..last], &[' '])
+        .filter(|start| is_sign(&words[start + 1..].to_lowercase()));
+    let start = two.unwrap_or(last);
+    let sign = words[start + 1..].to_lowercase();
+    (is_sign(&sign) || (precedes_name && sign == "point")).then(|| &text[..start])
 }
 
 /// The domain that a text begins with.

@@ -111,7 +111,12 @@ fn resident_id(numbers: &Numbers<'_>, first: usize) -> Option<(Range<usize>, usi
         }
     }
     let is_id = match digits.len() {
-        18 => has_region_and_date(&digits[..6], &digits[6..14]) && has_check_digit(&digits),
+        // After a word for it the date may be wrong.
+        18 => {
+            has_check_digit(&digits)
+                && (has_region_and_date(&digits[..6], &digits[6..14])
+                    || (is_province(&digits) && is_labelled_resident_id(numbers, &range)))
+        }
         15 => {
             let date = format!("19{}", &digits[6..12]);
             has_region_and_date(&digits[..6], &date) && is_labelled_resident_id(numbers, &range)
@@ -123,7 +128,7 @@ fn resident_id(numbers: &Numbers<'_>, first: usize) -> Option<(Range<usize>, usi
 
 fn is_labelled_resident_id(numbers: &Numbers<'_>, range: &Range<usize>) -> bool {
     let before = last_bytes(&numbers.text[..range.start], 40);
-    ["身份证", "身份證", "身份号", "身分證"]
+    ["身份证", "身份證", "身份号", "身分證", "证件号", "證件號"]
         .iter()
         .any(|word| before.contains(word))
 }
@@ -139,11 +144,15 @@ fn has_region_and_date(region: &str, date: &str) -> bool {
         1..=12 => 31,
         _ => 0,
     };
-    let is_province = matches!(
-        number(&region[..2]),
-        11..=15 | 21..=23 | 31..=37 | 41..=46 | 50..=54 | 61..=65 | 71 | 81..=83 | 91
-    );
-    is_province && (1850..2100).contains(&year) && (1..=days).contains(&day)
+    is_province(region) && (1850..2100).contains(&year) && (1..=days).contains(&day)
+}
+
+/// Returns `true` if a number begins with the code of a province.
+fn is_province(digits: &str) -> bool {
+    matches!(
+        digits[..2].parse::<u32>(),
+        Ok(11..=15 | 21..=23 | 31..=37 | 41..=46 | 50..=54 | 61..=65 | 71 | 81..=83 | 91)
+    )
 }
 
 /// Checks the last of 18 characters by ISO 7064, MOD 11-2.
@@ -159,13 +168,14 @@ fn has_check_digit(digits: &str) -> bool {
 pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = concat!(
-            r"\b(?:passports?|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)[ -]?(?:nummer|nr\b|no\b|number\b)|(?:meine?n?s?|ihre?n?|mitt|mit|min) pa(?:ss?|ß)\b|pasipoti|passi(?:n|ni|a|ssani|n?numero|n?nro)?\b|(?:můj|môj|moj|svůj) pas\b|passet (?:mitt|hans|hennes)\b|",
+            r"(?:\b|_)(?:passports?|passp(?:oort|rot|rt)|passeports?|reisep(?:ass|aß|ässe)|pa(?:ss?|ß)[ -]?(?:nummer|nr\b|no\b|number\b)|(?:meine?n?s?|ihre?n?|mitt|mit|min) pa(?:ss?|ß)\b|pasipoti|passi(?:n|ni|a|ssani|n?numero|n?nro)?\b|(?:můj|môj|moj|svůj) pas\b|passet (?:mitt|hans|hennes)\b|(?:schweizer|deutsche?[rmn]?|\w+ische?[rmn]?) pa(?:ss|ß)\b|(?:svenskt?|svenska|norske?|danske?|finska?) pass?\b|",
+            r"(?:český|slovenský|slovinský|chorvatský|poľský|polský|ruský|německý|nemecký) pas\b|",
             r"pas(?:as|o|ą|e|es|u)? (?:nr|numeris|numurs|č|číslo)\b|č\. pasu|útlevel|pasaboor|baasaboor|fasfo|paspò|iphasiphothi|шиноснома|pasaportes?|passaport|paspoort|paszport|",
-            r"pasaport|pașaport|pasport|paspor\b|passin numero|passi number|pases num|paso (?:num|nr)|číslo pasu|pas č\.|pasbort|vegabréf|",
-            r"cestovn(?:í|ý|ého|ího)? pas|putovnic|potn(?:i|ega) list|pasoš|útlevél|hộ chiếu|төлқұжат)|",
-            "паспорт|пашпарт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|",
+            r"pasaport|pașaport|pasport|paspor\b|passin numero|passi number|pases num|paso (?:num|nr)|čísl\w+ (?:\w+ )?pasu|pas č\.|pasbort|vegabréf|",
+            r"cestovn(?:í|ý|ého|ího)? pas|putovnic|potn(?:i|ega) list|pasoš|útlevél|hộ chiếu|ho chieu|pasi ya kusafiria|төлқұжат)|",
+            "паспорт|пашпарт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכו[ןנ]|หนังสือเดินทาง|พาสปอร์ต|",
             "पासपोर्ट|पारपत्र|राहदानी|পাসপোর্ট|પાસપોર્ટ|ਪਾਸਪੋਰਟ|பாஸ்போர்ட்|கடவுச்சீட்டு|పాస్పోర్ట్|ಪಾಸ್ಪೋರ್ಟ್|പാസ്പോർട്ട്|ගමන් බලපත්|",
-            "პასპორტ|անձնագ|ፓስፖርት|លិខិតឆ្លងដែន|ໜັງສືຜ່ານແດນ|နိုင်ငံကူးလက်မှတ်|ပတ်စပို့|ប៉ាស្ព័រ|ພາສປອດ|පාස්පෝට්|ପାସପୋର୍ଟ|پاسپۆرت",
+            "პასპორტ|անձնագ|ፓስፖርት|លិខិតឆ្លងដែន|ໜັງສືຜ່ານແດນ|နိုင်ငံကူးလက်မှတ်|ပတ်စပို့|ប៉ាស្ព័រ|ພາສປອດ|ປັດສະປ|පාස්පෝට්|ପାସପୋର୍ଟ|پاسپۆرت",
         );
         Regex::new(&format!("(?i){words}")).ok()
     });
@@ -173,15 +183,59 @@ pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     let words = WORD.iter().flat_map(|word| word.find_iter(text));
     let mut found: Vec<Range<usize>> = Vec::new();
     for word in words {
+        if is_other_pass(&text[..word.start()], word.as_str()) {
+            continue;
+        }
         let number = passport_number(&text[word.end()..]);
-        if let Some(number) = number {
-            let range = word.end() + number.start..word.end() + number.end;
+        let mut next = number.map(|number| word.end() + number.start..word.end() + number.end);
+        while let Some(range) = next.take() {
             if found.last().is_none_or(|last| last.end <= range.start) {
+                next = another_passport(text, &range);
                 found.push(range);
             }
         }
     }
     found
+}
+
+/// Returns `true` if the words before "pass number" say that it lets one in or aboard, as in "boarding pass number".
+fn is_other_pass(before: &str, word: &str) -> bool {
+    const KINDS: [&str; 20] = [
+        "annual", "boarding", "bus", "day", "entry", "event", "gate", "guest", "lift", "monthly",
+        "park", "parking", "press", "rail", "season", "security", "ski", "train", "visitor",
+        "weekly",
+    ];
+    let near = last_bytes(before, 16).trim_end_matches([' ', '-']);
+    let kind = near.rsplit(|c: char| !c.is_alphabetic()).next();
+    let is_short = word.len() >= 4 && word.as_bytes()[..4].eq_ignore_ascii_case(b"pass");
+    let is_passport = word.len() >= 8 && word.as_bytes()[4..5].eq_ignore_ascii_case(b"p");
+    is_short
+        && !is_passport
+        && kind.is_some_and(|kind| KINDS.contains(&&*kind.to_ascii_lowercase()))
+}
+
+/// Returns the range of a number after a passport number that is written like it: "passports A1234567 and A1234568".
+fn another_passport(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
+    static AND: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"^ ?(?:[,;/&+、，]|and|und|et|y|e|i|en|och|og|ja|и|та|і|oraz|és|și|ve|dan|và|和|と) ?",
+        )
+        .ok()
+    });
+    let after = first_bytes(&text[range.end..], 16 + range.len());
+    super::count_steps(after.len());
+    let start = range.end + AND.as_ref()?.find(after)?.end();
+    let number = text.get(start..start + range.len())?;
+    let is_alike = |(one, other): (char, char)| {
+        one.is_ascii_digit() == other.is_ascii_digit() && is_letter(one) == is_letter(other)
+    };
+    let is_whole = !text[start + number.len()..].starts_with(char::is_alphanumeric);
+    (is_whole
+        && text[range.clone()]
+            .chars()
+            .zip(number.chars())
+            .all(is_alike))
+    .then(|| start..start + number.len())
 }
 
 /// Returns the range of the number in the text after a word for passport: the first word with a digit that is no year, date or small

@@ -7,7 +7,7 @@ use regex::Regex;
 use super::dictionary::{self, Kind, Word};
 use super::numbers::last_bytes;
 use super::tables::words::phones::NO_PHONES;
-use super::tables::words::things::{NUMBER_WORDS, OFFICES};
+use super::tables::words::things::{BILLS, NUMBER_WORDS, OFFICES};
 
 mod numbered;
 
@@ -67,25 +67,28 @@ static INSIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Matches what may stand between a word and the number that it names.
 static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = "ids|key|was|of|at|on|to|es|e|me|my|our|us|es el|le|la|el|to|al|au|para|på|til|mig|meg|mi|mir|unter|sie|mich|hier";
+    let words = "ids|key|was|of|at|on|to|es|e|me|my|our|us|es el|le|la|el|to|al|au|para|på|til|mig|meg|mi|mir|unter|sie|mich|hier|\
+        ao|di|do|en|ke|na|no|op|pe|po|pod|sa|se|sem|till|via|на|по|за|στο|στον|על|على|به";
     Regex::new(&format!(
-        r#"^(?:[\s.:#=/"',()\-°ºª№&+{{\[：，|]|\b(?:{words}|{IS}|{NUMBER_WORDS})\b|{DENSE_IS})*$"#
+        r#"^(?:[\s.:#=/"',()\-°ºª№&+{{\[：，|]|\b(?:{words}|{IS}|{MY}|{NUMBER_WORDS})\b|{DENSE_IS})*$"#
     ).replace("    ", ""))
     .ok()
 });
 
 /// Matches what may stand between a word and the number that comes right after it: no words of a sentence, as in
 /// "send requests to 4155552671".
-static STRICT_GAP: LazyLock<Option<Regex>> =
-    LazyLock::new(|| {
-        Regex::new(&format!(
-        r#"^(?:[\s.:#=/"'(\-°ºª№{{\[：]|\b(?:{IS}|{COUNTRIES}|{NUMBER_WORDS})\b|{DENSE_IS})*$"#
+static STRICT_GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r#"^(?:[\s.:#=/"'(\-°ºª№{{\[：]|\b(?:{IS}|{MY}|{COUNTRIES}|{NUMBER_WORDS})\b|{DENSE_IS})*$"#
     ).replace("    ", ""))
     .ok()
-    });
+});
 
 /// Words for "is" between a word and its number.
 const IS: &str = "is|are|ist|sind|lautet|lauten|est|sont|er|är|è|é|jest|je|este|είναι|هو|هي|است|הוא|היא|है|là|adalah|ialah|ids";
+
+/// Words for "my" that follow what is mine.
+const MY: &str = "meu|mea|μου|שלי|من|saya|anda|kami|yangu|im|ime|min|mitt|mine|ko|namin|của em|của tôi|của mình|của anh|của chị";
 
 /// Codes of countries before a number of a register.
 const COUNTRIES: &str =
@@ -157,14 +160,27 @@ fn last_label(before: &str, is_meant: impl Fn(&Label) -> bool) -> Option<Label> 
     let mut last = None;
     let mut before = None;
     for word in words {
+        let is_phone = last.is_some_and(|last: Label| last.meaning == Meaning::Phone);
         let label = label(&text, word).map(|label| match before {
             Some(phone) if is_phone_of(&text, phone, word) => Label {
                 meaning: Meaning::Phone,
                 ..label
             },
+            // "SMS the reference to 071 123 4592"
+            _ if is_phone && is_destination(&text[word.end..]) => Label {
+                meaning: Meaning::Phone,
+                ..label
+            },
             _ => label,
         });
-        let label = label.filter(|label| {
+        // "sipariş numaram" is "my order number".
+        let is_number_of_thing = before.is_some_and(|thing: Word| {
+            word.kind == Kind::NextPhone
+                && dictionary::is_number_word(&text[word.start..word.end])
+                && matches!(thing.kind, Kind::Thing | Kind::NextThing)
+                && text[thing.end.min(word.start)..word.start] == *" "
+        });
+        let label = label.filter(|_| !is_number_of_thing).filter(|label| {
             let is_near_phone = last.is_some_and(|last: Label| last.meaning == Meaning::Phone);
             is_meant(label) && !(label.meaning == Meaning::OtherBare && is_near_phone)
         });
@@ -174,11 +190,20 @@ fn last_label(before: &str, is_meant: impl Fn(&Label) -> bool) -> Option<Label> 
     last
 }
 
+/// Returns `true` if the text between a word and a number says that something goes there.
+fn is_destination(gap: &str) -> bool {
+    const TO: &str = "to|on|at|an|auf|unter|au|à|sur|al|a|para|no|ao|para o|su|naar|op|till|på|til|na|pod|do|на|за|по|la|ke|numeroon|numaraya";
+    let words = gap.trim_matches(' ');
+    gap.starts_with(' ') && TO.split('|').any(|to| to == words)
+}
+
+/// Beginnings of words for people, whose numbers may be phones or passports.
+const PEOPLE: &str = "customer|client|employee|passenger|student|donor|subscriber|kund|asiaka|abonn|klient|kunde|klant|cliente|клиент|клієнт|абонент|zákaz|ügyfél|müşteri|pacient|patient|пациент|пацієнт|πελάτ|pelanggan|usuari|utente|member|العميل|عميل|مشتری";
+
 /// Returns `true` if a word for phone and the next word mean the phone of somebody, as in "teléfono del cliente" and
 /// "telefon klienta". After a verb, as in "call for order 12", they do not.
 fn is_phone_of(text: &str, phone: Word, thing: Word) -> bool {
     const NOUNS: &str = "tel|тел|phone|mobil|móvil|celular|cellul|handy|fax|gsm|whatsapp|puh|τηλ|κιν|моб|тлф|tlf|tél|telé|หมาย";
-    const PEOPLE: &str = "customer|client|employee|passenger|student|donor|subscriber|kund|asiaka|abonn|klient|kunde|klant|cliente|клиент|клієнт|абонент|zákaz|ügyfél|müşteri|pacient|patient|пациент|пацієнт|πελάτ|pelanggan|usuari|utente|member|العميل|عميل|مشتری";
     static OF: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             r"^[\s.]+(?:\w+\s+){0,3}(?:of|for|on|with|to|del|de|du|sur|au|do|da|no|na|di|sul|al|des|der|zum|zur|auf|von|vom|van|voor|op|av|af|på|til|till|für|för|pour|para|per|su|za|w|do|k|u|на|в|для|к|до|у|pentru|dla)\s+(?:(?:the|my|your|this|that|la|las|los|el|mi|mon|ma|le|les|l|il|lo|der|die|das|dem|den|mein\w*|o|a|os|as|het|de)\s+|[ld]['’])*$|^[\s.]+(?:[ld]['’])$",
@@ -213,6 +238,7 @@ fn label(text: &str, word: Word) -> Option<Label> {
     }
     let is_phone_word = matches!(word.kind, Kind::Phone | Kind::NextPhone);
     let meaning = match Inside::of(word_text) {
+        _ if is_phone_word && BILLS.iter().any(|bill| word_text.ends_with(bill)) => Meaning::Other,
         _ if is_phone_word => Meaning::Phone,
         _ if word.kind == Kind::Card => Meaning::Card,
         _ if word_text.contains(' ') => Meaning::Other,
@@ -313,6 +339,19 @@ pub(super) fn continues_path(before: &str) -> bool {
             || (token.starts_with('/') && token.contains(char::is_alphabetic)))
 }
 
+/// Returns `true` after capital letters and a slash, with which the numbers of documents begin: "FV/", "INV/".
+pub(super) fn continues_capitals(before: &str) -> bool {
+    const LONGEST: usize = 32;
+    let Some(token) = before.strip_suffix('/') else {
+        return false;
+    };
+    let letters = last_bytes(token, LONGEST)
+        .rsplit(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default();
+    letters.chars().count() > 1 && letters.chars().all(char::is_uppercase)
+}
+
 /// Returns `true` if a word for phone comes before the number, as in "Tel.030-1234567".
 fn begins_with_phone_word(token: &str) -> bool {
     let token = token.to_lowercase();
@@ -330,11 +369,26 @@ pub(super) fn is_of_another_thing(before: &str) -> bool {
 /// Returns `true` if the text between a word and a number has a word for another number.
 pub(super) fn has_another_label(gap: &str) -> bool {
     let text = gap.to_lowercase();
-    let is_meant = |word: &str| matches!(word, "ref" | "№");
+    let is_meant = |word: &str| matches!(word, "ref" | "№" | "编号" | "編號");
     // "passport, document number 1234567"
-    let mut words = dictionary::find(&text)
-        .into_iter()
-        .filter(|word| matches!(word.kind, Kind::Phone | Kind::Thing));
+    let is_document = |word: &str| {
+        const DOCUMENTS: &str = "doc|dok|док|id|serie|séri|seri|сери|code|kod|код|เลข|证件|證件";
+        let beginnings = DOCUMENTS.split('|').chain(PEOPLE.split('|'));
+        let mut beginnings = beginnings.filter(|beginning| word.starts_with(beginning));
+        beginnings.next().is_some() || dictionary::is_number_word(word)
+    };
+    let mut words = dictionary::find(&text).into_iter().filter(|word| {
+        let is_adjacent = || {
+            let gap = STRICT_GAP.as_ref();
+            gap.is_some_and(|gap| gap.is_match(&text[word.end..]))
+        };
+        match word.kind {
+            Kind::Phone => true,
+            Kind::Thing => is_adjacent(),
+            Kind::NextThing => is_adjacent() && !is_document(&text[word.start..word.end]),
+            _ => false,
+        }
+    });
     words.any(|word| !is_meant(&text[word.start..word.end]))
 }
 
@@ -353,13 +407,13 @@ pub(super) fn words_of_key(key: &str) -> String {
     words
 }
 
-/// Returns `true` for the words of a key that say only that its value is a number: the key around it may
-/// say of what, as in `{"phone": {"number": …}}`.
+/// Returns `true` for the words of a key that say only that its value is a number, or which one: the key around it may
+/// say of what, as in `{"phone": {"number": …}}` and `{"phones": {"home": …}}`.
 pub(super) fn says_number(words: &str) -> bool {
     const WORDS: &str = "number|no|nr|num|value|raw|digits|formatted|full|national|international|nummer|número|numero|numéro|номер|\
         号码|號碼|号|番号|번호|رقم";
     let words = words.to_lowercase();
-    WORDS.split('|').any(|word| word.trim() == words.trim())
+    WORDS.split('|').any(|word| word.trim() == words.trim()) || dictionary::is_owner(&words)
 }
 
 /// Returns `true` after the key of a value, as in `"count": ` and `count=`.

@@ -116,12 +116,15 @@ pub(super) fn add_continued<'p>(
     if pieces.len() < 2 {
         return;
     }
-    // What a part has by itself stays what it is, unless a number goes on.
+    // What a part has by itself stays what it is, unless a number goes on, or the end of the part before can only be that of a name
+    // in an address: "ann.st" before "ern@example.com".
+    let (first, piece) = &pieces[0];
+    let begins_address = texts[*first][piece.clone()].contains(['.', '_', '+']);
     let is_kept = pieces.iter().any(|(part, piece)| {
         matches[*part].iter().any(|own| {
             let overlaps = own.range.start < piece.end && piece.start < own.range.end;
             let is_covered = piece.start <= own.range.start && own.range.end <= piece.end;
-            overlaps && (!is_covered || found.class == Pii::Email)
+            overlaps && (!is_covered || (found.class == Pii::Email && !begins_address))
         })
     });
     if is_kept {

@@ -117,6 +117,11 @@ impl<'n, 't> Run<'n, 't> {
                 ["-", "-", ..] | [".", ".", ..] | ["/", "/", ..] | [" ", " ", ..],
                 [1..=2, 1..=2, 4, ..],
             ) => is_year(2),
+            // The expiry date and the code of a card.
+            (["/", " "], [2, 2, 3..=4]) if groups == 3 => {
+                matches!(self.numbers.digits(self.groups.start), "10" | "11" | "12")
+                    || self.numbers.digits(self.groups.start).starts_with('0')
+            }
             _ => false,
         }
     }
@@ -189,10 +194,12 @@ impl<'n, 't> Run<'n, 't> {
             return None;
         }
         let bare = by_form.filter(|end| end - self.groups.start == 1);
+        let is_area_in_brackets = by_form.is_some_and(|end| self.has_area_in_brackets(end));
         let is_near =
-            |label: &Label| label.distance <= 40 && !has_digit(self.before, label.distance);
+            |label: &Label| label.distance <= 40 && !has_number(self.before, label.distance);
         match label {
             Some(label) if self.is_postcode(label) => None,
+            Some(label) if !label.is_adjacent && self.continues_identifier() => None,
             Some(label) if label.meaning == Meaning::Phone && is_near(&label) => {
                 by_form.or_else(|| candidates(is_named, &|run, end, _| run.may_follow_word(end)))
             }
@@ -203,7 +210,9 @@ impl<'n, 't> Run<'n, 't> {
                 None
             }
             Some(label)
-                if label.meaning == Meaning::Other && (label.is_adjacent || bare.is_some()) =>
+                if label.meaning == Meaning::Other
+                    && !is_area_in_brackets
+                    && (label.is_adjacent || bare.is_some()) =>
             {
                 None
             }
@@ -244,7 +253,7 @@ impl<'n, 't> Run<'n, 't> {
         first > 0 && is_separator(self.numbers.separator(first - 1))
     }
 
-    /// Returns `true` after the beginning of an identifier, as in "ORD-4155552671", "#4155552671"
+    /// Returns `true` after the beginning of an identifier, as in "ORD-4155552671", "FV/2026/4155552671", "#4155552671"
     /// and "1Z 999 AA1 01 2345".
     fn continues_identifier(&self) -> bool {
         if self.before.ends_with(['#', '\\', '@']) {
@@ -253,7 +262,7 @@ impl<'n, 't> Run<'n, 't> {
         if let Some(before) = self.before.strip_suffix('-') {
             return before.ends_with(|c: char| c.is_ascii_alphanumeric());
         }
-        if labels::continues_path(self.before) {
+        if labels::continues_path(self.before) || labels::continues_capitals(self.before) {
             return true;
         }
         let token = last_bytes(self.before, 128).rsplit(char::is_whitespace);
@@ -278,13 +287,22 @@ impl<'n, 't> Run<'n, 't> {
         let sizes: Vec<usize> = self.numbers.sizes(groups).collect();
         let last = sizes.last().copied().unwrap_or(0);
         let is_fraction = matches!(&*separators, ["."]);
-        !is_fraction && (sizes.len() == 1 || last > 1) && sizes.len() <= 7
+        // "app 8.14.2 (812345)"
+        let is_version = matches!(
+            (&*separators, &*sizes),
+            ([".", ".", rest @ ..], [1..=2, 1..=3, 1..=3, ..])
+                if sizes[..3].contains(&1) && rest.iter().any(|separator| *separator != ".")
+        );
+        !is_fraction && !is_version && (sizes.len() == 1 || last > 1) && sizes.len() <= 7
     }
 }
 
-fn has_digit(before: &str, distance: usize) -> bool {
+/// Returns `true` if the last bytes of a text have a number that is none of the day or the hour: "call after 16:30 on".
+fn has_number(before: &str, distance: usize) -> bool {
+    const LONGEST_HOUR: usize = 2;
     let start = before.len().saturating_sub(distance);
-    before.as_bytes()[start..].iter().any(u8::is_ascii_digit)
+    let mut groups = before.as_bytes()[start..].split(|byte| !byte.is_ascii_digit());
+    groups.any(|digits| digits.len() > LONGEST_HOUR)
 }
 
 fn is_separator(separator: &str) -> bool {

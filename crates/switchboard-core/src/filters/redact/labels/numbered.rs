@@ -23,14 +23,15 @@ pub(super) fn is_number_of_thing(clause: &str) -> bool {
     let Some(last) = tokens.first() else {
         return false;
     };
-    let ends_near = |gap: &str| gap.chars().all(|c| " .:#=/\"'(-°ºª№：\t".contains(c));
+    let ends_near = |gap: &str| gap.chars().all(|c| " .:#=/\"'(-_°ºª№：\t".contains(c));
     if !ends_near(last.gap) {
         return false;
     }
     if is_number_word(&last.word) {
         // "locker number", "Fahrgest.-Nr."
         return tokens.get(1).is_some_and(|noun| {
-            let stands_next = noun.gap.chars().all(|c| " .-'’/".contains(c)) && noun.gap.len() <= 3;
+            let stands_next =
+                noun.gap.chars().all(|c| " .-_'’/".contains(c)) && noun.gap.len() <= 3;
             let is_own = tokens
                 .get(2)
                 .is_some_and(|owner| is_possessive(&owner.word));
@@ -39,8 +40,12 @@ pub(super) fn is_number_of_thing(clause: &str) -> bool {
         });
     }
     // "numéro de casier", "número da apólice", "číslo smlouvy"
-    let is_plain_gap =
-        |token: &Token<'_>| matches!(token.gap, " " | "'" | "’" | "° " | "º " | ". " | "° de ");
+    let is_plain_gap = |token: &Token<'_>| {
+        matches!(
+            token.gap,
+            " " | "_" | "'" | "’" | "° " | "º " | ". " | "° de "
+        )
+    };
     let Some(number) = tokens
         .iter()
         .skip(1)
@@ -112,7 +117,7 @@ fn is_possessive(word: &str) -> bool {
 }
 
 fn is_of(word: &str) -> bool {
-    const OF: &str = "de|du|des|d|del|della|dello|dell|di|do|da|dos|das|van|von|av|af|of|des|der|la|l|el|o|a|za|al";
+    const OF: &str = "de|du|des|d|del|della|dello|dell|di|do|da|dos|das|van|von|av|af|of|des|der|la|l|el|o|a|za|al|ya|wa";
     OF.split('|').any(|of| of == word)
 }
 

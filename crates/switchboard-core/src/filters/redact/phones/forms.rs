@@ -43,6 +43,15 @@ impl Run<'_, '_> {
         {
             return false;
         }
+        // "013/2024" is the number of a year.
+        let is_year = |digits: &str| digits.starts_with("19") || digits.starts_with("20");
+        if digits.len() == 7
+            && *rest == [4]
+            && separators.clone().eq(["/"])
+            && is_year(&digits[3..])
+        {
+            return false;
+        }
         // "000-000-0000" stands for any number.
         if digits.bytes().all(|digit| digit == digits.as_bytes()[0]) {
             return false;
@@ -78,6 +87,15 @@ impl Run<'_, '_> {
                 && is_form(prefix, &digits[prefix.len()..], rest)
         };
         attached() || apart("0") || apart("8") || apart("06") || has_form("", digits, &sizes)
+    }
+}
+
+impl Run<'_, '_> {
+    /// Returns `true` for an area code in brackets as only phones have it: "(917) 555-0168" and "(020) 7946 0958".
+    pub(super) fn has_area_in_brackets(&self, end: usize) -> bool {
+        let area = self.numbers.digits(self.groups.start);
+        let sizes = self.numbers.sizes(self.groups.start..end);
+        self.is_bracketed() && ((area.len() > 1 && area.starts_with('0')) || sizes.eq([3, 3, 4]))
     }
 }
 

@@ -109,3 +109,29 @@ fn a_date_may_stand_between_a_word_for_passport_and_the_number() {
     stays("passport renewed on 2026-11-15, order 12345678");
     stays("take the passport to desk 4 at 10:30");
 }
+
+#[test]
+fn passes_of_countries_are_passports_and_others_are_not() {
+    becomes("Schweizer Pass: X1234582", "Schweizer Pass: [PASSPORT]");
+    becomes(
+        "österreichischer Pass P1234567",
+        "österreichischer Pass [PASSPORT]",
+    );
+    becomes("numero_passeport=09AB12345", "numero_passeport=[PASSPORT]");
+    stays("boarding pass number 1234567");
+    stays("Pass, Kundennummer 12345678");
+    becomes(
+        "passport number on the booking is wrong: K7654321",
+        "passport number on the booking is wrong: [PASSPORT]",
+    );
+    becomes(
+        "passports K7654321 and K7654322",
+        "passports [PASSPORT] and [PASSPORT]",
+    );
+}
+
+#[test]
+fn a_resident_id_after_its_word_may_have_a_wrong_date() {
+    becomes("证件号码 310115200102300880", "证件号码 [RESIDENT_ID]");
+    stays("310115200102300880");
+}

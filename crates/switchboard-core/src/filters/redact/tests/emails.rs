@@ -76,3 +76,18 @@ fn a_word_of_another_script_before_an_address_stays() {
     becomes("שלחו ל-ann@example.com", "שלחו ל-[EMAIL]");
     becomes("иван-петров@почта.рф", "[EMAIL]");
 }
+
+#[test]
+fn a_handle_is_no_address() {
+    stays("sígueme en @taller.luz y te mando el catálogo");
+    stays("follow @ann.shop");
+    stays("von @tienda.es");
+    becomes("email: ann @example.com", "email: [EMAIL]");
+}
+
+#[test]
+fn signs_have_names_of_two_words() {
+    becomes("pedro guion bajo ruiz arroba example punto com", "[EMAIL]");
+    becomes("jean point dupont arobase example point fr", "[EMAIL]");
+    becomes("wang[艾特]example.com", "[EMAIL]");
+}

@@ -30,6 +30,10 @@ fn the_key_around_a_number_tells_what_it_is() {
         r#"{"passport":{"number":"[PASSPORT]"},"phones":[{"value":"[PHONE]"}]}"#
     );
     assert_eq!(
+        redacted(r#"{"phones":{"home":"5550132"},"orders":{"first":"4155552671"}}"#),
+        r#"{"phones":{"home":"[PHONE]"},"orders":{"first":"4155552671"}}"#
+    );
+    assert_eq!(
         redacted(r#"{"payment":{"number":4111111111111111}}"#),
         r#"{"payment":{"number":"[CARD]"}}"#
     );

@@ -261,3 +261,60 @@ fn times_and_lists_are_no_phones() {
     stays("[4155550132] retry");
     becomes("[call me](tel:4155550132)", "[call me](tel:[PHONE])");
 }
+
+#[test]
+fn words_without_their_accents_are_understood() {
+    becomes("movil 612349067", "movil [PHONE]");
+    becomes("Rueckruf an 5550132", "Rueckruf an [PHONE]");
+    stays("objednavka 777123456");
+    stays("Zaehlerstand 0221555012");
+}
+
+#[test]
+fn letters_of_an_acronym_may_stand_apart() {
+    stays("D-U-N-S 15-048-3782");
+    stays("D.U.N.S. 15-048-3782");
+    stays("S.I.R.E.T. 443 061 841 00047");
+}
+
+#[test]
+fn capitals_and_a_slash_begin_an_identifier() {
+    stays("FV/11/2026/0098");
+    stays("SR/0612345678");
+    stays("call me about SR/0612345678");
+    becomes("TEL/030-1234567", "TEL/[PHONE]");
+    becomes("home/4155552671", "home/[PHONE]");
+}
+
+#[test]
+fn an_area_code_in_brackets_is_that_of_a_phone() {
+    becomes("my card: (917) 555-0168", "my card: [PHONE]");
+    becomes("order (020) 7946 0958", "order [PHONE]");
+    stays("order (2024) 123456");
+}
+
+#[test]
+fn a_text_goes_to_a_phone() {
+    becomes(
+        "SMS the reference to 071 123 4592",
+        "SMS the reference to [PHONE]",
+    );
+    stays("the reference to 4155552671");
+}
+
+#[test]
+fn an_hour_may_stand_between_a_word_and_its_number() {
+    becomes("call after 16:30 on 5550132", "call after 16:30 on [PHONE]");
+    stays("call about room 101 for 5550132");
+}
+
+#[test]
+fn what_belongs_to_a_phone_has_other_numbers() {
+    stays("Telefonrechnung 2024 0715 0034");
+    stays("Handyvertrag 01715550123");
+    stays("the mobile app 8.14.2 (812345)");
+    becomes("4000-0566-5566-5556 09/27 123", "[CARD] 09/27 123");
+    stays("Dosar nr. 0722 555 013/2024");
+    stays("sipariş numaram 0541 555 01 23");
+    becomes("numaram 5415550123", "numaram [PHONE]");
+}

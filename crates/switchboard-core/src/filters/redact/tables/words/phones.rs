@@ -10,12 +10,12 @@ pub(in crate::filters::redact) const PHONES: &[(&str, &str)] = &[
     ),
     (
         "many",
-        "msisdn|telephon*|telefon*|téléphon*|teléfon*|telefón*|telefoon*|phone*|mobil*|móvil*|cellphone*|whatsapp*|tel|tél|tels|gsm|cel|cell|fax|hp|\
+        "msisdn|whats app|whatsap*|wasap*|watsap*|guasap*|wpp|wsp|telephon*|telefon*|téléphon*|teléfon*|telefón*|telefoon*|phone*|mobil*|móvil*|cellphone*|whatsapp*|tel|tél|tels|gsm|cel|cell|fax|hp|\
          sms|call|calls|calling|dial|text|ph|wa|viber|hotline*|*telefon*|*telepon*|*telefax*|*telefoon*|*phone*|*whatsapp*",
     ),
     (
         "en",
-        "callback*|call back|call-back*|direct line|phone line|ligne directe|contact number|contact numbers|contact no|reach me at|reach me on|toll free|toll-free|freephone|landline*|helpline*",
+        "callback*|call back|call-back*|txt|direct line|phone line|ligne directe|contact number|contact numbers|contact no|reach me at|reach me on|toll free|toll-free|freephone|landline*|helpline*",
     ),
     (
         "de",
@@ -24,25 +24,31 @@ pub(in crate::filters::redact) const PHONES: &[(&str, &str)] = &[
     ),
     (
         "nl",
-        "terugbel*|opbel*|bel|bellen|thuisnum*|06-nummer|*werknum*",
+        "terugbel*|selfoon*|foonnom*|opbel*|bel|bellen|thuisnum*|06-nummer|*werknum*",
     ),
     (
         "nordic",
         "tlf|ring|ringe|ringen|ringer|ringa|hring*|återuppring*|nås på|træffes på|treffes på|hemnum*|arbetsnum*|hjemmenum*|nødnum*|nödnum*|puhelin*|puhelim*|puh|soita*|\
-         sími|símanúmer*|*hemnum*|*arbetsnum*|*hjemmenum*",
+         sími*|síman*|*hemnum*|*arbetsnum*|*hjemmenum*",
     ),
     ("fr", "rappel*|appel*|portable|contactez*|joignable"),
     (
         "es",
-        "marcar|marque|márcame|llám*|llame*|llama*|celular*|cellular*|fono|telf|tfno|tlfno",
+        "movil*|marcar|marque|márcame|llám*|llame*|llama*|celular*|cellular*|fono|telf|tfno|tlfno",
     ),
-    ("pt", "telemóvel*|telemovel*|ligue*|ligar"),
+    (
+        "pt",
+        "falar com|fala com|telemóvel*|telemovel*|ligue*|ligar",
+    ),
     ("it", "richiam*|chiama*|cellulare*|cell"),
     ("ro", "mobilul|sună*|sunați*"),
     ("pl", "*dzwon*|*dzwoń*|dzwoni*|zadzwo*"),
     ("cs, sk", "volejte|volajte|zavolej*|mobil"),
     ("sl, hr, sr", "pokličite|nazovi*"),
-    ("baltic", "*skambin*|piezvan*|skambin*|zvan*|helista*"),
+    (
+        "baltic",
+        "tālr|tālrun*|tālruņ*|*skambin*|piezvan*|skambin*|zvan*|helista*",
+    ),
     ("hu", "hívj*|hívjon|telefonszám*|*telefonszám*|mobilszám*"),
     ("tr", "cep|cebim|telefonum|gsm"),
     (
@@ -66,7 +72,7 @@ pub(in crate::filters::redact) const PHONES: &[(&str, &str)] = &[
     ),
     (
         "he",
-        "*התקשר*|תלפון*|טלפון*|*טלפון*|נייד*|*נייד*|פקס|התקשר*|וואטסאפ",
+        "*התקשר*|תלפון*|טל|טלפון*|*טלפון*|נייד*|*נייד*|פקס|התקשר*|וואטסאפ",
     ),
     (
         "ka, hy",
@@ -84,6 +90,15 @@ pub(in crate::filters::redact) const PHONES: &[(&str, &str)] = &[
         "ko",
         "전화|대표번호|팩스|비상연락|비상번호|긴급번호|자택번호|사무실번호|집번호|회사번호|직장번호|휴대폰|휴대|핸드폰|연락처|연락|모바일",
     ),
+    (
+        "other languages, Latin",
+        "taleefan*|waya|wayata|wayar|fóònù|foonu|ekwentị|ucingo|iselula|umnxeba|finday|waea|fón|guthán|ffôn*|symudol|fòn|mugikor*|telèfon*|mòbil*|móbil|telefown|mowbajl|fartelefon*|selpon|selfon*|telepono",
+    ),
+    (
+        "other languages, other scripts",
+        "ұялы|ስልክ*|ሞባይል|ተሌፎን|محمول*|المحمول|نقال|النقال|خلوي|الخلوي|موبائل*|مبایل|ټلیفون|مۆبایل*|تەلەفۆن*|मोबाईल*|भ्रमणध्वनी|दूरध्वनी|দূরভাষ|মুঠোফোন*|ટેલિફોન*|ਮੋਬਾਈਲ*|ਟੈਲੀਫੋਨ*|கைபேசி*|அலைபேசி*|செல்போன்|చరవాణి|సెల్|\
+         ದೂರವಾಣಿ*|ഫോണ്*|දුරකථන*|ජංගම|ទូរសព្ទ",
+    ),
     ("th, lo, km, my", "โทร|เบอร์|มือถือ|แฟกซ์|ໂທ|ເບີ|ទូរស័ព្ទ|လေးဖုန်း|ဖုန်း"),
 ];
 
@@ -91,7 +106,7 @@ pub(in crate::filters::redact) const PHONES: &[(&str, &str)] = &[
 pub(in crate::filters::redact) const NEXT_PHONES: &[(&str, &str)] = &[
     (
         "latin",
-        "contact|contacts|contacto|contato|contatto|kontakt|kontakta|kapcsolat|iletişim|signal|telegram|facetime|imessage|pager|fixe|fixo|zap|fone|kom|ara|arayın|arayin|ruf|mob",
+        "contact|contacts|contacto|contato|contatto|kontakt|kontakta|kapcsolat|iletişim|signal|telegram|facetime|imessage|contact card|business card|visiting card|visitenkarte|carte de visite|tarjeta de visita|cp no|cp number|cp num|hub|whats|at number|on number|pager|fixe|fixo|zap|fone|kom|ara|arayın|arayin|arayabilirsiniz|ulaşın|ulaşabilirsiniz|ulaşabileceğiniz numara|ruf|mob",
     ),
     (
         "services that one calls",
@@ -111,9 +126,31 @@ pub(in crate::filters::redact) const NEXT_PHONES: &[(&str, &str)] = &[
         "my number|meine nummer|mijn nummer|mitt nummer|mit nummer|numeroni|mon numéro|mi número|mi numero|\
          meu número|meu numero|mio numero|numărul meu|mój numer|moj numer|moje číslo|moj broj|moja številka|\
          mano numeris|mans numurs|minu number|a számom|numaram|nomor saya|nombor saya|số của tôi|namba yangu|\
-         мой номер|мій номер|моят номер|मेरा नंबर|رقمي|شماره من|המספר שלי",
+         numri im|mənim nömrəm|mening raqamim|my nommer|мой номер|мій номер|моят номер|мојот број|мој број|менің нөмірім|менин номерим|миний дугаар|ο αριθμός μου|मेरा नंबर|माझा नंबर|\
+         আমার নম্বর|আমার নাম্বার|મારો નંબર|ਮੇਰਾ ਨੰਬਰ|என் எண்|எனது எண்|నా నంబర్|నా నెంబర్|ನನ್ನ ನಂಬರ್|ನನ್ನ ಸಂಖ್ಯೆ|എന്റെ നമ്പർ|میرا نمبر|رقمي|شماره من|המספר שלי",
     ),
-    ("others", "контакт|контакты|επικοινωνία|संपर्क|যোগাযোগ|தொடர்பு"),
+    (
+        "somebody's number",
+        "pod nr|pod numer|pod numerem|na numer|na číslo|na čísle|na broj|unter der nummer|au numéro|al número|al numero|no número|ao número|pe numărul|la numărul|på nummer|op nummer|ke nomor|по номеру|на номер|за номером|στον αριθμό|\
+         على الرقم|به شماره|numarasına|numaralı|numeroon|numero verde|numéro vert|número gratuito|registered number|new number|old number|his number|her number|their number|work number|home number|office number|neue nummer|alte nummer|nouveau numéro|ancien numéro|nuevo número|número nuevo|novo número|nuovo numero|\
+         nieuwe nummer|nytt nummer|nyt nummer|nowy numer|nové číslo|nomor baru|новый номер|новий номер|mera number|mera no|mera mobile|hamara number|apna number|bkash|nagad|বিকাশ",
+    ),
+    (
+        "verbs of reaching somebody, Latin",
+        "reach me|reach us|contact me|message me|ping me|get hold of me|get me|erreichen|erreichbar|kontaktieren|melden|bereiken|bereikbaar|nå mig|nå meg|nås|nåes|kontakta mig|kontakt meg|kontakt mig|træffes|treffes|fanges|\
+         tavoittaa|tavoitettavissa|joindre|contacter|recontacter|écrire|contácteme|contáctenme|contáctame|contactarme|escríbeme|escríbanme|escríbame|escribirme|escribime|escribanme|localizarme|ubicarme|comunicarse|comuníquese|\
+         comuníquense|contacte-me|contactem-me|contactar-me|contatar|escreva|me chama|me chamem|falar comigo|contattarmi|contattatemi|contattami|scrivetemi|scrivimi|scrivermi|reperibile|contactați-mă|scrieți-mi|găsiți|găsi|kontaktować|\
+         skontaktować|pisać|ozvěte se|ozvi se|ozvite sa|kontaktujte|zastižení|spojit se|elérhető|elérnek|elérhetőség*|keressenek|javite se|javite mi se|dosegljiv*|kontaktirajte|dostupan|dobijete|kontaktn*|kontaktow*|kontaktes|kontaktas|contattare|kontak|liên hệ|lien he|zalo",
+    ),
+    (
+        "verbs of reaching somebody, other scripts",
+        "свяжитесь|связаться|пишите|напишите|наберите|набирайте|зв'яжіться|пишіть|напишіть|наберіть|свържете се|пишете|потърсете|επικοινωνήστε|βρείτε με|πάρτε με|στείλτε μου|تواصل*|كلموني|راسل*|زنگ|צרו קשר|להשיג אותי|לחזור אליי|חייגו|\
+         தொடர்பு*|വിളിക്ക*|ติดต่อ|打俾我|折り返し",
+    ),
+    (
+        "others",
+        "контакт|контакты|επικοινωνία|رابطہ|утас*|संपर्क|যোগাযোগ",
+    ),
 ];
 
 /// Words that hold a word for phone and mean something else: real estate and cars.
@@ -213,6 +250,15 @@ pub(in crate::filters::redact) const OWNERS: &[(&str, &str)] = &[
     (
         "tr, az",
         "benim|senin|onun|bizim|sizin|bu|şu|yeni|eski|diğer|ikinci|ev|iş|ofis|annemin|babamın|eşimin|anne|baba|şahsi|kişisel|özel|irtibat|acil|ve|veya|doğru|iletişim",
+    ),
+    (
+        "people, in Slavic adjectives: \"mamin broj\"",
+        "mamin*|tatin*|majčin*|očev*|otcov*|maminkin*|suprug*|supružn*|muž*|mož*|žen*|manžel*|sinov*|kćerin*|hčerin*|bratov*|sestrin*|babin*|djedov*|dedov*|мамин*|папин*|отцов*|мужнин*|женин*|сынов*|дочерин*|братов*|сестрин*|\
+         бабушкин*|дедушкин*|супруг*|съпруг*|майчин*|бащин*|чоловіков*|дружинин*|батьков*",
+    ),
+    (
+        "sw",
+        "mama|baba|mke|mume|nyumbani|ofisi|ofisini|kazini|dada|kaka|rafiki",
     ),
     (
         "id, ms, vi",

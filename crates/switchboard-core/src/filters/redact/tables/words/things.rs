@@ -5,7 +5,7 @@ pub(in crate::filters::redact) const THINGS: &[(&str, &str)] = &[
     (
         "en",
         "order|orders|confirmation*|tracking*|timestamp*|shipment*|consignment*|waybill*|invoice|invoices|ticket|tickets|ref|reference|parcel|booking|\
-         transaction|receipt|isbn-10|isbn-13|isbn|issn|ean|upc|gtin|barcode|sku|po|ids|uid|guid|uuid|hash|epoch|ts|amount|total|totals|price|sum|count|\
+         transaction|receipt|isbn-10|isbn-13|isbn|issn|ean|upc|gtin|barcode|sku|ids|uid|guid|uuid|hash|epoch|ts|amount|total|totals|price|sum|count|\
          counts|qty|quantity|serial|claim|batch|matter|meter|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|\
          fedex|ups|usps|gls|vat|ein|budget|population|balance|fee|points|bytes|size|offset|seq|sequence|rows|cols|tokens|range|ns|ms|index|length|zip|zoom|\
          kilometers|usd|eur|gbp|cny|jpy|idr|chf|rp|debt|score|scored|record|records|row|chapter|user id|flight|iteration",
@@ -31,9 +31,12 @@ pub(in crate::filters::redact) const THINGS: &[(&str, &str)] = &[
     ),
     (
         "sl, hr, sr, baltic",
-        "narudž*|naroč*|račun*|užsakym*|pasūtīj*|tellimus*",
+        "narudž*|naroč*|račun*|наруџб*|поруџб*|рачун*|užsakym*|pasūtīj*|tellimus*",
     ),
-    ("tr, id, vi", "sipariş*|pesanan*|đơn hàng*|hóa đơn*|mã đơn*"),
+    (
+        "tr, id, vi",
+        "sipariş*|pesanan*|porosi*|đơn hàng*|hóa đơn*|mã đơn*|don hang|hoa don|ma don",
+    ),
     (
         "ru, uk, bg, el",
         "заказ*|счет*|счёт*|накладн*|посылк*|трек*|замовлен*|рахун*|поръчк*|фактур*|παραγγελ*|τιμολόγ*",
@@ -72,7 +75,7 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
          train|trains|bus|buses|tram|route|tail|hull|engine|chassis|frame|odometer|mileage|lottery|lotto|loto|bingo|jackpot|\
          euromillions|powerball|keno|winning numbers|numbers drawn|draw|raffle|patent|trademark|isrc|ismn|issue number|volume|vol|\
          roll|enrolment|exam|candidate|certificate|cert|diploma|specimen|sample|accession|recipe|subject|your ref|our ref|reservation|\
-         cheque|barcode|re:|asset tag|loan number",
+         po|grn|pos.|complaint|complaints|cheque|barcode|re:|asset tag|loan number",
     ),
     (
         "registers of companies and taxes",
@@ -193,7 +196,7 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
     (
         "sl, hr, sr",
         "ugovor*|pogodb*|kupc*|kupac*|šifr*|serijsk*|predmet*|zavarovaln*|članarin*|člansk*|narud*|pošiljk*|poziv na broj|žiro|racun*|\
-         brojilo|vlak|let|otvoreno|radno vrijeme|matičn*|nalog*|polica|rezervacija|rezervacije",
+         brojilo|vlak|let|otvoreno|radno vrijeme|matičn*|nalog*|polica|rezervacija|rezervacije|zadeva|zadeve",
     ),
     (
         "baltic",
@@ -218,7 +221,7 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
     ),
     (
         "ru",
-        "квитанц*|обращен*|заявк*|заявлен*|договор*|полис*|клиент*|абонент*|серийн*|артикул*|инвентарн*|чек|чека|дело|лицев*|ттн|\
+        "отправлен*|квитанц*|обращен*|заявк*|заявлен*|договор*|полис*|клиент*|абонент*|серийн*|артикул*|инвентарн*|чек|чека|дело|лицев*|ттн|\
          протокол*|удостоверен*|билет*|рейс*|поезд*|автобус*|маршрут*|вагон*|участок*|кадастров*|страхов*|претензи*|претензия|код|\
          индекс*|ваучер*|купон*|промокод*|пропуск*|табельный|лото|тираж*|часы|открыто|штрихкод*|штрих-код*|бронь|брони|бронирование|\
          бронирования|броне",
@@ -255,7 +258,7 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
     ),
     (
         "zh",
-        "客户|账户|帐户|会员卡号|礼品卡号|购物卡号|取件码|合同|保单|保單|会员|會員|交易|取件|提货|设备|设备号|序列|电表|病历|病例|航班|车次|車次|工号|学号|户号|准考证|房产证|档案|案件|案号|税号|社保|医保|银行|微信支付|\
+        "客户|账户|帐户|会员卡号|礼品卡号|购物卡号|取件码|合同|保单|保單|会员|會員|交易|取件|提货|设备|设备号|序列|电表|電表|電錶|水表|水錶|戶號|病历|病例|航班|车次|車次|工号|学号|户号|准考证|房产证|档案|案件|案号|税号|社保|医保|银行|微信支付|\
          qq|qq号|qq群|车牌|牌号|合约|合約|票号|票據|收据|退款|型号|商品|商品コード|コード|货号|仓库|托盘|座位|彩票|双色球|开奖|营业时间|人民币|总计|工单|凭证|证书|证件|许可证|执照|备案|身份证|社会信用代码",
     ),
     (
@@ -268,14 +271,26 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
     ),
     (
         "th, lo, km, my",
-        "หมายเลขคำสั่งซื้อ|หมายเลขคำสั่ง|ใบสั่งซื้อ|ใบสั่ง|ลูกค้า|สัญญา|รหัส|พัสดุ|กรมธรรม์|บัญชี|เลขที่|เลขประจำตัว|ผู้เสียภาษี|\
+        "ออเดอร์|คดี|หมายเลขคำสั่งซื้อ|หมายเลขคำสั่ง|ใบสั่งซื้อ|ใบสั่ง|ลูกค้า|สัญญา|รหัส|พัสดุ|กรมธรรม์|บัญชี|เลขที่|เลขประจำตัว|ผู้เสียภาษี|\
          บัตรประชาชน|การจอง|จองห้อง|ตั๋ว|เที่ยวบิน|ใบเสร็จ|ใบกำกับ|มิเตอร์|สมาชิก|ลอตเตอรี่|หวย|ทะเบียน|ລະຫັດ|ບັນຊີ|លេខកូដ|គណនី|\
          အော်ဒါ|အကောင့်",
     ),
     (
         "af, sw, ha, yo, zu and others",
-        "bestelnommer|*nommer|rekening*|polis*|akaunti*|oda|agizo|ankara|risiti|mkataba|tiketi|namba ya oda|nambari ya oda|lambar oda|oda|asusu|ọda|nọmba|i-oda|i-akhawunti|inombolo yokulandela|kontrato*|polisa*|\
+        "challan|kontrat*|bestelnommer|*nommer|rekening*|polis*|akaunti*|oda|agizo|ankara|risiti|mkataba|tiketi|namba ya oda|nambari ya oda|lambar oda|oda|asusu|ọda|nọmba|i-oda|i-akhawunti|inombolo yokulandela|kontrato*|polisa*|\
          faktura*|faktur*|narudžb*|biljet*|شمارە",
+    ),
+    (
+        "orders and parcels",
+        "delivery note|quote|estimate|csomag*|kiện hàng|đơn|buyurtma*|посилк*|пратк*|пошиљк*|тапсырыс*|захиалг*|δέμα*|պատվեր*|შეკვეთ*|חביל*|החביל*|طرد|الطرد|بسته|پارسل|पार्सल*|পার্সেল*|保险单|保險單|包裹|荷物|소포",
+    ),
+    (
+        "complaints, Latin",
+        "beschwerde*|klacht*|klage|klagesag*|reklamaatio*|reklamac*|reklamáci*|reclamați*|stížnost*|sťažnost*|panasz*|şikayet*|şikayət*|arıza kaydı|skund*|sūdzīb*|kaebus*|kvörtun*|khiếu nại|keluhan*|aduan*|malalamiko",
+    ),
+    (
+        "complaints, other scripts",
+        "жалоб*|скарг*|рекламац*|жалб*|оплакван*|παράπον*|καταγγελ*|תלונ*|شكوى|الشكوى|شکایت*|অভিযোগ*|புகார்*|ఫిర్యాదు*|ದೂರು*|പരാതി*|ફરિયાદ*|ร้องเรียน|投诉|投訴|苦情|민원|საჩივ*|բողոք*",
     ),
     (
         "currencies",
@@ -310,6 +325,25 @@ pub(in crate::filters::redact) const OFFICES: &[&str] = &[
     "iroda",
 ];
 
+/// Ends of long words for what belongs to a phone and has numbers of its own: "Telefonrechnung".
+pub(in crate::filters::redact) const BILLS: &[&str] = &[
+    "abo",
+    "abonnement",
+    "avtal",
+    "contract",
+    "faktura",
+    "lasku",
+    "liittymä",
+    "modell",
+    "rechnung",
+    "regning",
+    "rekening",
+    "räkning",
+    "számla",
+    "tarif",
+    "vertrag",
+];
+
 /// Words for cards. Numbers right after them are checked as such.
 pub(in crate::filters::redact) const CARDS: &[(&str, &str)] = &[
     (
@@ -330,12 +364,12 @@ pub(in crate::filters::redact) const BARE_THINGS: &[(&str, &str)] = &[(
      stack|rss|pid|ppid|tid|thread|packet|packets|frames|commit|signature|counter|query|event|span|trace|register|shard|partition|kernel|\
      channel|chat|user|users|tweet|post|comment|node|nodes|way|relation|geoname|run|pipeline|task|tasks|object|entry|level|prime|primes|factorial|fibonacci|\
      result|answer|goroutine|elapsed|took|used|received|sent|skipped|processed|lsn|gtid|xid|ino|uint32_max|max|min|limit|capacity|address|addr|pointer|ptr|\
-     process|step|steps|iter|epoch|lat|lon|lng|hashcode|hash code|integer|int|long|ulong|uint|num|number of|digits of|random|bit|bits|byte|status|\
+     process|step|steps|iter|epoch|lat|lon|lng|hashcode|hash code|tel aviv|tel-aviv|telaviv|integer|int|long|ulong|uint|num|number of|digits of|random|bit|bits|byte|status|\
      exit|bucket|bucketid|slot|sequence number|snowflake|followers|likes|views|votes|downloads|visitors|parameters|params|neurons|years|light years|about|approximately|approx|\
      roughly|over|nearly|almost|exceeds|exceeded|equals|divided|times|plus|minus|modulo|mod|sqrt|log|exp|return|returns|returned|const|let|var|float|double|vers|from version",
 )];
 
 /// Words for number and code. With a word for a thing next to them they name its number, as "meter number" and "numéro de compteur" do.
-pub(in crate::filters::redact) const NUMBER_WORDS: &str = "number|numbers|no|num|nr|n|nº|n°|№|numéro|numero|número|núm|nro|nummer|nummern|numer|numeru|číslo|čísla|č|szám|száma|număr|numărul|\
-    nr-ul|broj|broja|br|številka|št|номер|номера|номером|номерът|број|бр|αριθμός|αριθμό|αριθ|αρ|numara|numarası|nömrə|nömrəsi|no'su|nosu|numeris|numurs|number|رقم|الرقم|شماره|نمبر|\
+pub(in crate::filters::redact) const NUMBER_WORDS: &str = "number|numbers|no|num|nr|n|nº|n°|№|numéro|numero|número|núm|nro|nummer|nummern|numer|numeru|číslo|čísla|cislo|cisla|č|szám|száma|număr|numărul|numar|numarul|numri|\
+    nr-ul|broj|broja|br|številka|stevilka|št|номер|номера|номером|номерът|број|бр|αριθμός|αριθμό|αριθ|αρ|numara|numarası|numarasi|numaram|numaramız|nömrəm|numeroni|нөмірі|номери|дугаар|raqami|namba|nambari|nömrə|nömrəsi|no'su|nosu|numeris|numurs|number|رقم|الرقم|شماره|نمبر|\
     מספר|מס|संख्या|नंबर|नम्बर|क्रमांक|নম্বর|নাম্বার|எண்|నంబర్|ಸಂಖ್ಯೆ|നമ്പർ|નંબર|ਨੰਬਰ|số|nomor|nombor|หมายเลข|เลข|번호|ნომერი|համար|kod|kód|code|código|codice|codigo|cod|koodi|κωδικός|κωδ|код|کد|كود|קוד|mã|kode|id";

@@ -2,7 +2,8 @@
 
 /// Codes of currencies (ISO 4217) and units that are no words of a sentence: a number of any form before them is an amount.
 pub(in crate::filters::redact) const CODES: &str = "usd|eur|gbp|idr|inr|krw|vnd|brl|mxn|zar|sek|nok|dkk|pln|czk|huf|thb|myr|sgd|hkd|twd|aud|cad|nzd|chf|aed|uah|jpy|cny|\
-    clp|pkr|egp|qar|kwd|ngn|kes|bgn|isk|kzt|lkr|bdt|rmb|btc|eth|xof|xaf|fcfa|dzd|tnd|omr|bhd|ghs|rsd|mkd|azn|uzs|kgs|mnt|npr|\
+    clp|pkr|egp|qar|kwd|ngn|kes|bgn|isk|kzt|lkr|bdt|rmb|btc|eth|xof|xaf|fcfa|dzd|tnd|omr|bhd|ghs|ugx|tzs|etb|mga|mwk|zmw|mzn|aoa|bwp|szl|lsl|lyd|sdg|gnf|rwf|bif|cdf|kmf|djf|gmd|lrd|cve|mru|htg|jmd|ttd|bbd|bzd|gtq|hnl|pab|dop|uyu|pyg|syp|iqd|irr|lbp|yer|\
+    afn|tjs|tmt|amd|byn|mdl|lak|khr|mvr|btn|bnd|fjd|pgk|vuv|wst|xpf|usdt|usdc|rsd|mkd|azn|uzs|kgs|mnt|npr|\
     kč|zł|kr|ден|дин|лв|тг|сум|сўм|тенге|₸|euros?|eur[oó]|dollars?|rupees?|rupiah|rub(?:le|el)s?|rublos|francs?|franken|kron(?:a|e|or|er|y)|korun[ya]?|yuan|\
     baht|liras?|reais|đồng|dirhams?|ri?yals?|shekels?|złotych|forint|pesos?|yen|kwh|mwh|ghz|mhz|khz|kb|mb|gb|tb|kib|mib|gib|kbps|mbps";
 
