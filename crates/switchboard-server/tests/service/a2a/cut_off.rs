@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 
 use super::watched_store::WatchedStore;
 use super::{
-    AGENT, approval, approve, begin_approval, error_code, listed, message, reply, request, result,
-    send, slow_refunds, state, summary, texts,
+    AGENT, approval, approve, begin_approval, error_code, listed, message, reply, request,
+    result, send, slow_refunds, state, summary, texts,
 };
 use crate::support::{PATIENCE, SseEvent, TestServer, until, with_json};
 
@@ -326,4 +326,16 @@ async fn a_conversation_that_cannot_be_read_when_its_run_ends_is_still_listed_as
     let waiting = client.get("/api/waiting").await.ok();
     assert_eq!(waiting["waiting"][0]["conversation"], context);
     assert_eq!(state(client, &waits).await, "INPUT_REQUIRED");
+}
+
+#[tokio::test]
+async fn a_decision_that_fails_is_a_failed_task_though_its_first_events_were_dropped() {
+    let mut limits = Limits::default();
+    limits.events = 1;
+    let server = TestServer::with(|builder| builder.limits(limits)).await;
+    let client = &server.client;
+    let waits = send(client, message("refund my bill, which breaks")).await;
+    let failed = send(client, reply(&waits, "approve")).await;
+    assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED");
+    assert_eq!(state(client, &waits).await, "FAILED");
 }
