@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use switchboard_core::conversation::{Entry, EntryContent, Expected, Revision};
 
+use super::follow::live_task;
 use super::parameters::parse_time;
 use super::record::TaskRecord;
 use super::types::TaskState;
@@ -69,8 +70,19 @@ impl TaskRecord {
         if state == TaskState::InputRequired {
             return self.look_at_wait(service, caller, revision).await;
         }
-        if !state.is_running() || self.running(service, caller).is_some() {
+        if !state.is_running() {
             return Ok(Some(revision));
+        }
+        if let Some(run) = self.running(service, caller) {
+            if run.end(|_| ()).is_none() {
+                return Ok(Some(revision));
+            }
+            // What came of the run could not be stored at its end.
+            if self.wait.is_some() {
+                return self.look_at_wait(service, caller, revision).await;
+            }
+            self.end_with(live_task(self, &run), &run);
+            return self.save(service, caller, Expected::At(revision)).await;
         }
         let is_elsewhere = !self.is_of(service);
         if self.is_beginning() {

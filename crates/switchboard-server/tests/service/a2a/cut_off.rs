@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::watched_store::WatchedStore;
 use super::{
-    AGENT, approval, approve, begin_approval, error_code, listed, message, reply, request,
+    AGENT, approval, approve, begin, begin_approval, error_code, listed, message, reply, request,
     result, send, slow_refunds, state, summary, texts,
 };
 use crate::support::{PATIENCE, SseEvent, TestServer, until, with_json};
@@ -338,4 +338,33 @@ async fn a_decision_that_fails_is_a_failed_task_though_its_first_events_were_dro
     let failed = send(client, reply(&waits, "approve")).await;
     assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED");
     assert_eq!(state(client, &waits).await, "FAILED");
+}
+
+#[tokio::test]
+async fn a_task_whose_end_could_not_be_stored_is_told_as_it_is_once_the_store_answers() {
+    let store = Conversations::in_memory();
+    let watched = WatchedStore::new(&store);
+    let held = Conversations::new(watched.clone());
+    let server = TestServer::with(|builder| builder.conversations(held)).await;
+    let client = &server.client;
+    let slow = begin(client, "a slow answer").await;
+    watched.hold_back("~waiting/");
+    let waits = begin(client, "refund my bill").await;
+    until(|| async { watched.take_is_held() }).await;
+    watched.fail_writes("~task/");
+    watched.release();
+    server.model.gate.add_permits(1);
+    until(|| async {
+        let runs = client.get("/api/runs").await.ok();
+        let mut runs = runs["runs"].as_array().unwrap().iter();
+        runs.all(|run| run["status"] != "running")
+    })
+    .await;
+    watched.heal();
+    let completed = json!({"status": "TASK_STATE_COMPLETED"});
+    assert_eq!(listed(client, completed).await, ["COMPLETED"]);
+    let slow = result(client, "GetTask", json!({"id": slow["id"]})).await;
+    assert_eq!(texts(&slow), ["Triage: you said a slow answer"]);
+    let done = send(client, reply(&waits, "approve")).await;
+    assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
 }
