@@ -368,3 +368,26 @@ async fn a_task_whose_end_could_not_be_stored_is_told_as_it_is_once_the_store_an
     let done = send(client, reply(&waits, "approve")).await;
     assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
 }
+
+#[tokio::test]
+async fn a_task_is_cancelled_though_its_client_goes_meanwhile() {
+    let store = Conversations::in_memory();
+    let watched = WatchedStore::new(&store);
+    let server = impatient(Conversations::new(watched.clone())).await;
+    let client = &server.client;
+    let waits = send(client, message("refund my bill")).await;
+    watched.hold_back(waits["contextId"].as_str().unwrap());
+    let path = format!("{AGENT}/tasks/{}:cancel", waits["id"].as_str().unwrap());
+    let sent = tokio::spawn(with_json(request(client, "POST", &path), &json!({})).send());
+    until(|| async { watched.take_is_held() }).await;
+    sent.abort();
+    assert!(sent.await.unwrap_err().is_cancelled());
+    // The server notices that the client has gone.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    watched.release();
+    until(|| async { state(client, &waits).await == "CANCELED" }).await;
+    let mut next = message("and now?");
+    next["contextId"] = waits["contextId"].clone();
+    let next = send(client, next).await;
+    assert_eq!(next["status"]["state"], "TASK_STATE_COMPLETED");
+}
