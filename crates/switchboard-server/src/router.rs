@@ -14,7 +14,8 @@ use crate::{a2a, agui, api, http, openai, realtime, studio};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
-    /// [`Server`](crate::Server).
+    /// [`Server`](crate::Server). The server also deletes responses, tasks and records whose time has passed; an application
+    /// calls [`Conversations::delete_expired`](switchboard_core::conversation::Conversations::delete_expired) now and then.
     ///
     /// | path | content |
     /// | --- | --- |

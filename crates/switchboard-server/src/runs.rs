@@ -116,7 +116,10 @@ impl RunRecord {
                     | EventKind::RunStopped { .. }
             )
         };
-        self.log.so_far().iter().all(is_beginning_or_end)
+        let events = self.log.so_far();
+        // Otherwise the first events were dropped.
+        let is_whole = events.first().is_none_or(|event| event.id == 1);
+        is_whole && events.iter().all(is_beginning_or_end)
     }
 
     /// Notes the place in its conversation at which the run waits.

@@ -39,7 +39,7 @@ use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
-pub(crate) use resumptions::{EndedResumption, ResumptionEnd};
+pub(crate) use resumptions::{EndedResumption, ResumptionEnd, store_persistently};
 pub(crate) use turns::{TurnInfo, Turns};
 pub(crate) use waiting::{Resolution, Wait};
 pub(crate) use waiting_marks::WaitingConversation;

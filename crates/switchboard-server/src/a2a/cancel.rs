@@ -11,6 +11,7 @@ use super::parameters::CancelParameters;
 use super::record::TaskRecord;
 use super::types::{Shown, TaskState};
 use super::updates::TaskUpdates;
+use crate::error::ServiceError;
 
 /// The longest time in which another process cancels a task, and the pause between looking.
 const CANCEL_TIME: Duration = Duration::from_secs(20);
@@ -37,7 +38,10 @@ impl Agent {
                     return Err(A2aError::new(A2aErrorKind::TaskNotCancelable, message));
                 }
                 TaskState::InputRequired => {
-                    if self.end_wait(record, revision).await? {
+                    let agent = self.clone();
+                    // A client that disconnects must not leave the wait held, so that no decision is taken.
+                    let ended = tokio::spawn(async move { agent.end_wait(record, revision).await });
+                    if ended.await.map_err(|_| ServiceError::panicked())?? {
                         has_ended_wait = true;
                         continue;
                     }

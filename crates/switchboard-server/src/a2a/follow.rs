@@ -15,7 +15,7 @@ use super::types::{Task, TaskState};
 use super::updates::TaskUpdates;
 use crate::event_log::{EventReader, Read};
 use crate::runs::RunRecord;
-use crate::service::{Caller, Service};
+use crate::service::{Caller, Service, store_persistently};
 
 /// The time in which a task is cancelled after its run was, and the pause between looking.
 const CANCEL_TIME: Duration = Duration::from_secs(1);
@@ -52,9 +52,6 @@ pub(super) async fn keep_record(
             updates.translate(&event.event, &run);
         }
     }
-    if !updates.is_settled() {
-        updates.fail("The run ended without a result.");
-    }
     let before = match waited {
         Some(waited) => waited.if_without_effect(&service, &caller, &run).await,
         None => None,
@@ -63,12 +60,24 @@ pub(super) async fn keep_record(
     if let Some((waiting, resumed)) = before {
         (record, expected) = (waiting, Expected::At(resumed));
     } else {
-        record.task = updates.task;
-        record.wait = run.wait();
-        record.run = None;
+        record.end_with(updates, &run);
     }
-    if let Err(error) = record.save(&service, &caller, expected).await {
+    let saved = store_persistently(|| record.save(&service, &caller, expected).boxed());
+    if let Err(error) = saved.await {
+        // Whoever asks for the task tries again.
         tracing::error!(%error, task = record.task.id, "a task could not be stored");
+    }
+}
+
+impl TaskRecord {
+    /// Sets the task to what came of its run, which has ended.
+    pub(super) fn end_with(&mut self, mut updates: TaskUpdates, run: &RunRecord) {
+        if !updates.is_settled() {
+            updates.fail("The run ended without a result.");
+        }
+        self.task = updates.task;
+        self.wait = run.wait();
+        self.run = None;
     }
 }
 

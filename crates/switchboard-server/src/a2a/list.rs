@@ -55,7 +55,12 @@ impl<'a> Cursor<'a> {
             let time = time.parse().ok()?;
             Some(Self { time, id })
         });
-        parsed.ok_or_else(|| A2aError::invalid("pageToken", "this is no token of a page"))
+        parsed.ok_or_else(|| {
+            A2aError::invalid(
+                "pageToken",
+                "this is no token of a page; send the nextPageToken of the page before",
+            )
+        })
     }
 
     /// Returns `true` if a task comes after this one in a list. Those of one millisecond are in the order of their

@@ -45,7 +45,9 @@ impl Begun {
 }
 
 fn too_late() -> A2aError {
-    A2aError::unsupported("another message of the task came first")
+    A2aError::unsupported(
+        "another message of the task came first; get the task to see what came of it",
+    )
 }
 
 impl Agent {
@@ -129,7 +131,8 @@ impl Agent {
                 .is_some();
             if is_known && service.team_of(caller, &conversation).await?.name() != self.team.name()
             {
-                let message = "this context belongs to another agent";
+                let message =
+                    "this context belongs to another agent; leave contextId out to begin one";
                 return Err(A2aError::invalid("message.contextId", message));
             }
         }
@@ -178,7 +181,7 @@ impl Agent {
             .as_ref()
             .is_some_and(|given| *given != context)
         {
-            let message = "the task belongs to another context";
+            let message = "the task belongs to another context; leave contextId out";
             return Err(A2aError::invalid("message.contextId", message));
         }
         match record.task.status.state {
@@ -188,7 +191,11 @@ impl Agent {
                     "the task has ended; send a message with its contextId and without a taskId",
                 ));
             }
-            _ => return Err(A2aError::unsupported("the task is under way")),
+            _ => {
+                return Err(A2aError::unsupported(
+                    "the task is under way; subscribe to it, or cancel it",
+                ));
+            }
         }
         let wait = service.waiting_for(caller, &context).await?;
         let wait = wait.filter(|wait| Some(wait.at) == record.wait);

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use switchboard_core::conversation::{Entry, EntryContent, Expected, Revision};
 
+use super::follow::live_task;
 use super::parameters::parse_time;
 use super::record::TaskRecord;
 use super::types::TaskState;
@@ -23,10 +24,10 @@ const BEGINNING: Duration = Duration::from_secs(5);
 const CUT_OFF: &str = "The process that worked on the task has ended.";
 
 /// The number of times that a conversation is read while others change it.
-const LOOKS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
 
 /// What follows in a conversation after the wait of a task.
-struct Followed {
+struct FollowingEntries {
     /// The entries of the task's own run.
     own: Vec<Entry>,
     /// The position of the first message that is not of that run.
@@ -38,14 +39,14 @@ struct Followed {
 }
 
 /// A conversation as it is after the wait of a task.
-struct Seen {
-    followed: Followed,
+struct AfterWait {
+    entries: FollowingEntries,
     waiting: Option<Wait>,
     ended: Vec<EndedResumption>,
 }
 
 /// The state of the conversation of a task that waits.
-enum Look {
+enum WaitState {
     /// It waits as before.
     Unchanged(Wait),
     /// A run goes on.
@@ -53,7 +54,7 @@ enum Look {
         run: String,
         process: String,
     },
-    Changed(Seen),
+    Changed(AfterWait),
 }
 
 impl TaskRecord {
@@ -67,10 +68,21 @@ impl TaskRecord {
     ) -> Result<Option<Revision>, ServiceError> {
         let state = self.task.status.state;
         if state == TaskState::InputRequired {
-            return self.look_at_wait(service, caller, revision).await;
+            return self.update_from_wait(service, caller, revision).await;
         }
-        if !state.is_running() || self.running(service, caller).is_some() {
+        if !state.is_running() {
             return Ok(Some(revision));
+        }
+        if let Some(run) = self.running(service, caller) {
+            if run.end(|_| ()).is_none() {
+                return Ok(Some(revision));
+            }
+            // What came of the run could not be stored at its end.
+            if self.wait.is_some() {
+                return self.update_from_wait(service, caller, revision).await;
+            }
+            self.end_with(live_task(self, &run), &run);
+            return self.save(service, caller, Expected::At(revision)).await;
         }
         let is_elsewhere = !self.is_of(service);
         if self.is_beginning() {
@@ -80,7 +92,7 @@ impl TaskRecord {
             return Ok(Some(revision));
         }
         if self.wait.is_some() {
-            return self.look_at_wait(service, caller, revision).await;
+            return self.update_from_wait(service, caller, revision).await;
         }
         if let Some(process) = self.process.as_ref().filter(|_| is_elsewhere)
             && service.is_process_alive(process).await?
@@ -104,46 +116,50 @@ impl TaskRecord {
     }
 
     /// Brings a task up to date that waits, or whose run has gone on and ended with its process.
-    async fn look_at_wait(
+    async fn update_from_wait(
         &mut self,
         service: &Service,
         caller: &Caller,
         revision: Revision,
     ) -> Result<Option<Revision>, ServiceError> {
-        let mut look = self.look(service, caller).await?;
-        for _ in 1..LOOKS {
-            if look.is_some() {
+        let mut wait_state = self.read_wait(service, caller).await?;
+        for _ in 1..READ_ATTEMPTS {
+            if wait_state.is_some() {
                 break;
             }
-            look = self.look(service, caller).await?;
+            wait_state = self.read_wait(service, caller).await?;
         }
-        match look {
+        match wait_state {
             // Where the conversation changes all the time, the next one who asks is told.
             None => Ok(Some(revision)),
-            Some(Look::Unchanged(_)) if self.task.status.state == TaskState::InputRequired => {
+            Some(WaitState::Unchanged(_)) if self.task.status.state == TaskState::InputRequired => {
                 Ok(Some(revision))
             }
-            Some(Look::Unchanged(wait)) => {
+            Some(WaitState::Unchanged(wait)) => {
                 // Nothing of the decision was stored, and it can be made again.
                 self.wait_again(&wait, None);
                 self.save(service, caller, Expected::At(revision)).await
             }
-            Some(Look::UnderWay { run, process }) => {
+            Some(WaitState::UnderWay { run, process }) => {
                 (self.run, self.process) = (Some(run), Some(process));
                 if !self.task.status.state.is_running() {
                     self.task.status = status(TaskState::Working, None);
                 }
                 Ok(Some(revision))
             }
-            Some(Look::Changed(seen)) => {
-                self.settle(&seen);
+            Some(WaitState::Changed(after)) => {
+                self.settle(&after);
                 self.save(service, caller, Expected::At(revision)).await
             }
         }
     }
 
     /// Reads what has become of the wait. Returns `None` if the conversation has changed while it was read.
-    async fn look(&self, service: &Service, caller: &Caller) -> Result<Option<Look>, ServiceError> {
+    async fn read_wait(
+        &self,
+        service: &Service,
+        caller: &Caller,
+    ) -> Result<Option<WaitState>, ServiceError> {
         let failed = |error| ServiceError::of_store(&error);
         let context = &self.task.context_id;
         let conversation = service.conversation(caller, context)?;
@@ -157,17 +173,17 @@ impl TaskRecord {
             other => (None, other),
         };
         if let (Some(_), None) = (&same, &resumptions.under_way) {
-            return Ok(same.map(Look::Unchanged));
+            return Ok(same.map(WaitState::Unchanged));
         }
-        let followed = match (self.wait, revision) {
+        let entries = match (self.wait, revision) {
             (Some(wait), Some(revision)) if wait.epoch == revision.epoch => {
                 let entries = conversation.entries(wait.next..revision.next);
-                Followed::of(wait, &entries.await.map_err(failed)?)
+                FollowingEntries::of(wait, &entries.await.map_err(failed)?)
             }
             // The conversation was deleted. There may be another one of its name.
-            _ => Followed::default(),
+            _ => FollowingEntries::default(),
         };
-        let message = followed.message.unwrap_or(u64::MAX);
+        let message = entries.message.unwrap_or(u64::MAX);
         let is_own = |at: Revision| {
             let own = self.wait.filter(|own| own.epoch == at.epoch);
             own.is_some_and(|own| (own.next..message).contains(&at.next))
@@ -175,13 +191,13 @@ impl TaskRecord {
         if let Some(run) = resumptions.under_way
             && is_own(run.wait)
         {
-            return Ok(Some(Look::UnderWay {
+            return Ok(Some(WaitState::UnderWay {
                 run: run.run.to_string(),
                 process: run.process.to_string(),
             }));
         }
         if let Some(wait) = same {
-            return Ok(Some(Look::Unchanged(wait)));
+            return Ok(Some(WaitState::Unchanged(wait)));
         }
         let now = conversation.head().await.map_err(failed)?;
         if now.map(|head| head.revision) != revision {
@@ -189,8 +205,8 @@ impl TaskRecord {
         }
         let mut ended = resumptions.ended;
         ended.retain(|ended| is_own(ended.wait));
-        Ok(Some(Look::Changed(Seen {
-            followed,
+        Ok(Some(WaitState::Changed(AfterWait {
+            entries,
             waiting: other.filter(|wait| self.wait.is_none_or(|own| own.epoch == wait.at.epoch)),
             ended,
         })))
@@ -210,9 +226,9 @@ impl TaskRecord {
     }
 
     /// Sets the state after a wait that is over, or after another has begun.
-    fn settle(&mut self, seen: &Seen) {
+    fn settle(&mut self, after: &AfterWait) {
         let mut updates = TaskUpdates::new(self.task.clone());
-        for entry in &seen.followed.own {
+        for entry in &after.entries.own {
             if let EntryContent::Item(item) = &entry.content
                 && item.role().as_deref() == Some("assistant")
             {
@@ -220,25 +236,25 @@ impl TaskRecord {
                 updates.add_message(agent, &item.text().unwrap_or_default());
             }
         }
-        let next = seen.waiting.as_ref();
-        let next = next.filter(|_| seen.followed.message.is_none());
-        let end = seen.ended.last().map(|ended| &ended.end);
+        let next = after.waiting.as_ref();
+        let next = next.filter(|_| after.entries.message.is_none());
+        let end = after.ended.last().map(|ended| &ended.end);
         match (next, end) {
             (Some(wait), _) => {
                 let question = updates.question(&wait.calls);
                 updates.settle(TaskState::InputRequired, Some(question), None);
                 self.wait = Some(wait.at);
             }
-            _ if seen.followed.is_undecided && seen.followed.message.is_some() => {
+            _ if after.entries.is_undecided && after.entries.message.is_some() => {
                 updates.cancel("Another message of the conversation came instead of a decision.");
             }
-            (_, Some(ResumptionEnd::CutOff)) if !seen.followed.is_answered => {
+            (_, Some(ResumptionEnd::CutOff)) if !after.entries.is_answered => {
                 updates.fail(CUT_OFF);
             }
             (_, Some(ResumptionEnd::Failed(message))) => drop(updates.fail(message)),
             (_, Some(ResumptionEnd::Cancelled)) => drop(updates.stop(true, None)),
             (_, Some(ResumptionEnd::Stopped)) => drop(updates.stop(false, None)),
-            _ if seen.followed.is_undecided => {
+            _ if after.entries.is_undecided => {
                 updates.cancel("The wait has ended without a decision.");
             }
             _ => drop(updates.settle(TaskState::Completed, None, None)),
@@ -248,7 +264,7 @@ impl TaskRecord {
     }
 }
 
-impl Default for Followed {
+impl Default for FollowingEntries {
     fn default() -> Self {
         Self {
             own: Vec::new(),
@@ -259,7 +275,7 @@ impl Default for Followed {
     }
 }
 
-impl Followed {
+impl FollowingEntries {
     /// Reads the entries from the wait of the task on.
     fn of(wait: Revision, entries: &[Entry]) -> Self {
         let waiting = entries.first().filter(|entry| entry.position == wait.next);

@@ -264,14 +264,19 @@ impl TaskUpdates {
         let open = self.open.get_mut(at)?;
         open.text.push_str(text);
         let appends = !std::mem::replace(&mut open.is_restarted, false);
-        let index = open.index;
-        let whole = json!([{"text": open.text}]);
-        let artifact = self.task.artifacts.get_mut(index)?;
-        if let Value::Array(parts) = whole {
-            artifact.parts = parts;
+        let artifact = self.task.artifacts.get_mut(open.index)?;
+        let whole = artifact.parts.first_mut().map(|part| &mut part["text"]);
+        match whole {
+            // In place: copying the whole text for each piece would be quadratic.
+            Some(Value::String(whole)) if appends => whole.push_str(text),
+            _ => artifact.parts = vec![json!({"text": open.text})],
         }
-        let mut piece = artifact.clone();
-        piece.parts = vec![json!({"text": text})];
+        let piece = Artifact {
+            artifact_id: artifact.artifact_id.clone(),
+            name: artifact.name.clone(),
+            parts: vec![json!({"text": text})],
+            metadata: artifact.metadata.clone(),
+        };
         Some(self.artifact_update(&piece, appends, is_last))
     }
 
@@ -381,5 +386,36 @@ fn describe_wait(waiting: &Interruption) -> String {
             "{agent} wants to call {} with {}. Answer \"approve\" or \"reject\".",
             waiting.tool, waiting.arguments
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+    use super::*;
+
+    #[test]
+    fn a_long_answer_is_not_copied_for_each_of_its_pieces() {
+        let mut updates = TaskUpdates::new(Task {
+            id: "task".to_owned(),
+            context_id: "context".to_owned(),
+            status: status(TaskState::Working, None),
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: Metadata::default(),
+        });
+        let at = updates.opened(&"message".into(), "Writer");
+        let mut places = Vec::new();
+        for _ in 0..1000 {
+            updates.add_text(at, "word ", false).unwrap();
+            let text = updates.task.artifacts[0].parts[0]["text"].as_str().unwrap();
+            places.push(text.as_ptr());
+        }
+        let text = updates.task.artifacts[0].parts[0]["text"].as_str().unwrap();
+        assert_eq!(text, "word ".repeat(1000));
+        // A text that is copied is never where it was before.
+        places.dedup();
+        assert!(places.len() < 50, "{} copies", places.len());
     }
 }

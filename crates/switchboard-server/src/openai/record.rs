@@ -18,6 +18,9 @@ pub(super) struct ResponseRecord {
     pub(super) conversation: String,
     /// The position after the last entry of the response; `None` before its end.
     pub(super) next: Option<u64>,
+    /// The process that has the run.
+    #[serde(default)]
+    pub(super) process: Option<String>,
 }
 
 impl ResponseRecord {
@@ -46,6 +49,21 @@ impl ResponseRecord {
         let loaded = service.load_record(caller, RecordKind::Response, id);
         let found = loaded.await?.map(|(record, _)| record);
         found.ok_or_else(|| ServiceError::not_found(format!("there is no response {id:?}")))
+    }
+
+    /// The other process that has the run of a response that has not ended.
+    pub(super) async fn running_elsewhere(
+        &self,
+        service: &Service,
+    ) -> Result<Option<&str>, ServiceError> {
+        let process = self.process.as_deref().filter(|process| {
+            let is_here = **process == **service.process();
+            self.next.is_none() && !is_here
+        });
+        match process {
+            Some(process) if service.is_process_alive(process).await? => Ok(Some(process)),
+            _ => Ok(None),
+        }
     }
 
     /// Deletes a response of the caller. Its conversation stays.

@@ -33,6 +33,10 @@ use crate::team::ServedTeam;
 
 type Body = Map<String, Value>;
 
+/// The longest time in which a cancelled response is stored, perhaps by another process, and the pause between looking.
+const CANCEL_TIME: Duration = Duration::from_secs(10);
+const CANCEL_PAUSE: Duration = Duration::from_millis(20);
+
 /// Creates a response.
 pub(super) async fn create(
     State(service): State<Service>,
@@ -70,8 +74,10 @@ pub(super) async fn create(
         input: input_values(&key, &items),
         conversation: place.conversation.to_string(),
         next: None,
+        process: Some(service.process().to_string()),
     };
     if is_stored {
+        service.announce_process().await?;
         record.save(&service, &caller, &key).await?;
     }
     let started = start(&service, &caller, &team, agent, &place, items, options).await;
@@ -363,8 +369,11 @@ pub(super) async fn show(
         ));
     }
     let record = ResponseRecord::load(&service, &caller, &id).await?;
+    let is_lost = record.next.is_none()
+        && service.run(&caller, &run_id(&id)).is_err()
+        && record.running_elsewhere(&service).await?.is_none();
     let mut response = record.response;
-    if record.next.is_none() && service.run(&caller, &run_id(&id)).is_err() {
+    if is_lost {
         response["status"] = "failed".into();
         response["error"] =
             json!({"code": "server_error", "message": "the service was restarted meanwhile"});
@@ -395,21 +404,22 @@ pub(super) async fn cancel(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ServiceError> {
-    ResponseRecord::load(&service, &caller, &id).await?;
+    let mut record = ResponseRecord::load(&service, &caller, &id).await?;
     let run = service.run(&caller, &run_id(&id)).ok();
     if let Some(run) = run.filter(|run| run.end(|_| ()).is_none()) {
         run.cancel();
         run.log.closed().await;
-        // The response is stored shortly after the end of its run.
-        for _ in 0..100 {
-            let record = ResponseRecord::load(&service, &caller, &id).await?;
-            if record.next.is_some() {
-                return Ok(Json(record.response));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+    } else if let Some(process) = record.running_elsewhere(&service).await? {
+        service.ask_to_cancel(process, &run_id(&id)).await?;
+    } else {
+        return Ok(Json(record.response));
     }
-    let record = ResponseRecord::load(&service, &caller, &id).await?;
+    // The response is stored shortly after the end of its run.
+    let deadline = tokio::time::Instant::now() + CANCEL_TIME;
+    while record.next.is_none() && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(CANCEL_PAUSE).await;
+        record = ResponseRecord::load(&service, &caller, &id).await?;
+    }
     Ok(Json(record.response))
 }
 

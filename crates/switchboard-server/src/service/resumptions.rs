@@ -9,6 +9,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use switchboard_core::conversation::{
     Commit, ConversationStore, Expected, Head, ListQuery, Revision,
@@ -24,7 +26,7 @@ use crate::tenant::Tenant;
 /// The kind of the records.
 const KIND: &str = "resumed";
 
-/// The pauses before the end of a run is noted once more, if the store has failed.
+/// The pauses before something is stored once more, if the store has failed.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(200),
@@ -168,15 +170,8 @@ impl Service {
             EndStatus::Stopped => Some(ResumptionEnd::Stopped),
             EndStatus::Failed(_) => Some(ResumptionEnd::Failed(failure_of(run))),
         };
-        let mut stored = self.store_end(&name, end.clone()).await;
-        for pause in PAUSES {
-            if stored.is_ok() {
-                break;
-            }
-            tokio::time::sleep(pause).await;
-            stored = self.store_end(&name, end.clone()).await;
-        }
-        if let Err(error) = stored {
+        let stored = store_persistently(|| self.store_end(&name, end.clone()).boxed());
+        if let Err(error) = stored.await {
             tracing::warn!(%error, run = &*run.id, "the end of a run could not be noted");
         }
     }
@@ -291,6 +286,21 @@ impl Service {
         let heads = ConversationStore::list(&self.0.store, &query).await;
         heads.map_err(|error| ServiceError::of_store(&error))
     }
+}
+
+/// Stores what came of a run. Where the store fails, it is tried again for a few seconds.
+pub(crate) async fn store_persistently<'a, T>(
+    store: impl Fn() -> BoxFuture<'a, Result<T, ServiceError>>,
+) -> Result<T, ServiceError> {
+    let mut stored = store().await;
+    for pause in PAUSES {
+        if stored.is_ok() {
+            break;
+        }
+        tokio::time::sleep(pause).await;
+        stored = store().await;
+    }
+    stored
 }
 
 fn record_name(tenant: &Tenant, conversation: &str, run: &str) -> Arc<str> {

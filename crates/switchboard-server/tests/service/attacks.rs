@@ -281,6 +281,26 @@ async fn too_many_requests_at_once_are_refused() {
 }
 
 #[tokio::test]
+async fn connections_beyond_their_number_wait_for_their_turn() {
+    let mut limits = Limits::default();
+    limits.connections = 1;
+    let server = TestServer::with(|builder| builder.limits(limits)).await;
+    let address = server.running.address();
+    let get = b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut first = TcpStream::connect(address).await.unwrap();
+    first.write_all(get).await.unwrap();
+    let mut byte = [0];
+    first.read_exact(&mut byte).await.unwrap();
+    let mut second = TcpStream::connect(address).await.unwrap();
+    second.write_all(get).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(200), second.read_exact(&mut byte));
+    early.await.unwrap_err();
+    drop(first);
+    let read = tokio::time::timeout(PATIENCE, second.read_exact(&mut byte));
+    read.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_connection_that_is_cut_leaves_the_run_and_its_answer_whole() {
     let server = TestServer::start().await;
     for _ in 0..20 {

@@ -1,6 +1,7 @@
 //! OpenAI's protocols.
 
 use serde_json::{Value, json};
+use switchboard_core::conversation::Conversations;
 
 use crate::support::{SseEvent, TestServer, answer, with_json};
 
@@ -305,6 +306,34 @@ async fn a_response_is_cancelled() {
         .ok();
     assert_eq!(cancelled["status"], "incomplete");
     assert_eq!(cancelled["incomplete_details"]["reason"], "cancelled");
+    let rest = stream.rest().await;
+    assert_eq!(types(&rest).last().unwrap(), "response.incomplete");
+}
+
+#[tokio::test]
+async fn a_response_of_another_process_is_in_progress_until_it_has_ended_or_is_cancelled() {
+    let store = Conversations::in_memory();
+    let one = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let other = TestServer::with(|builder| builder.conversations(store)).await;
+    let begin = async || {
+        let body = json!({"model": "support", "input": "slow please", "stream": true});
+        let request = with_json(one.client.request("POST", "/v1/responses"), &body);
+        let mut stream = one.client.open(request).await;
+        let created = stream.next().await.unwrap().json();
+        let id = created["response"]["id"].as_str().unwrap().to_owned();
+        while stream.next().await.unwrap().name.as_deref() != Some("response.output_text.delta") {}
+        (stream, format!("/v1/responses/{id}"))
+    };
+    let (stream, path) = begin().await;
+    assert_eq!(other.client.get(&path).await.ok()["status"], "in_progress");
+    one.model.gate.add_permits(1);
+    stream.rest().await;
+    assert_eq!(other.client.get(&path).await.ok()["status"], "completed");
+
+    let (stream, path) = begin().await;
+    let cancel = format!("{path}/cancel");
+    let cancelled = other.client.post(&cancel, json!({})).await.ok();
+    assert_eq!(cancelled["status"], "incomplete");
     let rest = stream.rest().await;
     assert_eq!(types(&rest).last().unwrap(), "response.incomplete");
 }

@@ -240,6 +240,57 @@ async fn a_full_house_answers_503_with_retry_after() {
 }
 
 #[tokio::test]
+async fn runs_that_have_ended_are_kept_within_their_number_and_time() {
+    // The last one has ended since the others were looked at.
+    for (number, seconds, kept) in [(1, 300, 2), (100, 0, 1)] {
+        let mut limits = Limits::default();
+        limits.ended_runs = number;
+        limits.keep_ended = Duration::from_secs(seconds);
+        let server = TestServer::with(|builder| builder.limits(limits)).await;
+        let client = &server.client;
+        let mut runs = Vec::new();
+        for _ in 0..3 {
+            let run = client.post(MESSAGES, json!({"input": "hello"})).await.ok();
+            runs.push(run["id"].clone());
+        }
+        let known = client.get("/api/runs").await.ok();
+        let known = known["runs"].as_array().unwrap().iter().rev();
+        let known: Vec<_> = known.map(|run| run["id"].clone()).collect();
+        assert_eq!(known, runs[3 - kept..]);
+        let forgotten = format!("/api/runs/{}/events", runs[0].as_str().unwrap());
+        assert_eq!(client.get(&forgotten).await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn responses_and_tasks_are_deleted_when_their_time_has_passed() {
+    let store = Conversations::in_memory();
+    let mut limits = Limits::default();
+    limits.keep_responses = Duration::ZERO;
+    let server = TestServer::with(|builder| builder.conversations(store.clone()).limits(limits));
+    let client = &server.await.client;
+    let body = json!({"model": "support", "input": "hello", "conversation": "kept"});
+    let response = client.post("/v1/responses", body).await.ok();
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]});
+    let sent = client.request("POST", "/a2a/support/message:send");
+    let sent = with_json(sent, &json!({"message": message})).header("A2A-Version", "1.0");
+    let task = answer(sent).await.ok();
+    let response = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let task = format!(
+        "/a2a/support/tasks/{}",
+        task["task"]["id"].as_str().unwrap()
+    );
+    let get = async |path: &str| {
+        let request = client.request("GET", path).header("A2A-Version", "1.0");
+        answer(request).await.status
+    };
+    assert_eq!((get(&response).await, get(&task).await), (200, 200));
+    store.delete_expired().await.unwrap();
+    assert_eq!((get(&response).await, get(&task).await), (404, 404));
+    assert_eq!(get("/api/conversations/kept").await, 200);
+}
+
+#[tokio::test]
 async fn a_run_that_takes_too_long_is_stopped() {
     let mut limits = Limits::default();
     limits.run_time = Duration::from_millis(50);
@@ -274,12 +325,19 @@ async fn metrics_count_runs_handoffs_tokens_and_errors() {
         .post(MESSAGES, json!({"input": "fail"}))
         .await
         .ok();
+    let other = "/api/conversations/c2/messages";
+    let looked_up = server.client.post(other, json!({"input": "lookup"}));
+    assert_eq!(looked_up.await.ok()["status"], "completed");
     let metrics = server.client.get("/metrics").await;
     for line in [
-        "switchboard_runs_total{team=\"support\",status=\"completed\"} 1",
+        "switchboard_runs_total{team=\"support\",status=\"completed\"} 2",
         "switchboard_runs_total{team=\"support\",status=\"failed\"} 1",
         "switchboard_handoffs_total{team=\"support\",from=\"Triage\",to=\"Billing\",status=\"taken\"} 1",
-        "switchboard_tokens_total{team=\"support\",kind=\"output\"} 5",
+        "switchboard_tokens_total{team=\"support\",kind=\"output\"} 10",
+        "switchboard_turns_total{team=\"support\"} 5",
+        "switchboard_tool_calls_total{team=\"support\",tool=\"lookup\",status=\"ok\"} 1",
+        "switchboard_run_seconds_count{team=\"support\"} 3",
+        "switchboard_tool_seconds_count{team=\"support\"} 1",
         "switchboard_run_errors_total{team=\"support\",kind=\"model\"} 1",
         "switchboard_runs_running 0",
     ] {
@@ -291,6 +349,8 @@ async fn metrics_count_runs_handoffs_tokens_and_errors() {
     }
     let path = "route=\"/api/conversations/{conversation}/messages\"";
     assert!(metrics.text.contains(path), "{}", metrics.text);
+    let latencies = format!("switchboard_http_request_seconds_count{{{path}}} 3");
+    assert!(metrics.text.contains(&latencies), "{}", metrics.text);
     assert!(
         !metrics.text.contains("c1"),
         "names of conversations are no labels"

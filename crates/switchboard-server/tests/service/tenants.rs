@@ -1,7 +1,7 @@
 //! Every endpoint with the key of the wrong tenant.
 
 use serde_json::{Value, json};
-use switchboard_server::{Keys, make_key};
+use switchboard_server::{Keys, RecordingLimits, make_key};
 
 use crate::support::{Answer, Client, TestServer, with_json};
 
@@ -18,7 +18,8 @@ async fn tenants() -> Tenants {
     let (alice, first) = make_key("alice").unwrap();
     let (bob, second) = make_key("bob").unwrap();
     let keys = Keys::from_entries([first, second]).unwrap();
-    let server = TestServer::with(|builder| builder.keys(keys)).await;
+    let server =
+        TestServer::with(|builder| builder.keys(keys).record(RecordingLimits::default())).await;
     let (alice, bob) = (server.client_with(&alice), server.client_with(&bob));
     let run = alice
         .post(
@@ -127,6 +128,62 @@ async fn nothing_of_another_tenant_is_seen_or_changed() {
     let shown = alice.get("/api/conversations/secret").await.ok();
     assert_eq!(shown["waiting"].as_array().unwrap().len(), 1);
     alice.get(&format!("/v1/responses/{response}")).await.ok();
+}
+
+/// A request to an endpoint of the API; each new one that is about a conversation or a run has to be added.
+fn body_for(operation: &str) -> Value {
+    match operation {
+        "messages" => json!({"input": "hello"}),
+        "decisions" => json!({"decisions": [{"call_id": "call_1", "approve": true}]}),
+        "answers" => json!({"text": "I am Ann."}),
+        "fork" => json!({"to": "mine"}),
+        "resend" => json!({"position": 0, "to": "mine"}),
+        "cancel" => json!({}),
+        other => panic!("no body for {other}"),
+    }
+}
+
+#[tokio::test]
+async fn no_endpoint_of_the_document_shows_or_changes_what_is_another_tenants() {
+    let tenants = tenants().await;
+    let (alice, bob) = (&tenants.alice, &tenants.bob);
+    let document = alice.get("/api/openapi.json").await.ok();
+    let before = alice.get("/api/conversations/secret").await.ok();
+    let mut tried = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        if !path.contains("{conversation}") && !path.contains("{run}") {
+            continue;
+        }
+        let last = path.rsplit('/').next().unwrap();
+        let path = path
+            .replace("{conversation}", "secret")
+            .replace("{run}", &tenants.run)
+            .replace("{row}", "1");
+        for method in operations.as_object().unwrap().keys() {
+            let method = method.to_uppercase();
+            let request = bob.request(&method, &path);
+            let request = match &*method {
+                "POST" => with_json(request, &body_for(last)),
+                _ => request,
+            };
+            let answer = crate::support::answer(request).await;
+            let what = format!("{method} {path}: {} {}", answer.status, answer.text);
+            match (&*method, last) {
+                // A conversation of Bob's own of that name, which is deleted again.
+                ("POST", "messages") => {
+                    assert_eq!(answer.json()["output"], "Triage: you said hello", "{what}");
+                    assert_eq!(bob.delete("/api/conversations/secret").await.status, 204);
+                }
+                ("GET", "recordings") => assert_eq!(answer.json()["recordings"], json!([])),
+                _ => assert!([400, 404, 409].contains(&answer.status), "{what}"),
+            }
+            assert!(!answer.text.contains("refund"), "{what}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 12, "{tried}");
+    let after = alice.get("/api/conversations/secret").await.ok();
+    assert_eq!(after, before);
 }
 
 #[tokio::test]

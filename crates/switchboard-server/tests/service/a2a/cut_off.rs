@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 
 use super::watched_store::WatchedStore;
 use super::{
-    AGENT, approval, approve, begin_approval, error_code, listed, message, reply, request, result,
-    send, slow_refunds, state, summary, texts,
+    AGENT, approval, approve, begin, begin_approval, error_code, listed, message, reply, request,
+    result, send, slow_refunds, state, summary, texts,
 };
 use crate::support::{PATIENCE, SseEvent, TestServer, until, with_json};
 
@@ -326,4 +326,68 @@ async fn a_conversation_that_cannot_be_read_when_its_run_ends_is_still_listed_as
     let waiting = client.get("/api/waiting").await.ok();
     assert_eq!(waiting["waiting"][0]["conversation"], context);
     assert_eq!(state(client, &waits).await, "INPUT_REQUIRED");
+}
+
+#[tokio::test]
+async fn a_decision_that_fails_is_a_failed_task_though_its_first_events_were_dropped() {
+    let mut limits = Limits::default();
+    limits.events = 1;
+    let server = TestServer::with(|builder| builder.limits(limits)).await;
+    let client = &server.client;
+    let waits = send(client, message("refund my bill, which breaks")).await;
+    let failed = send(client, reply(&waits, "approve")).await;
+    assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED");
+    assert_eq!(state(client, &waits).await, "FAILED");
+}
+
+#[tokio::test]
+async fn a_task_whose_end_could_not_be_stored_is_told_as_it_is_once_the_store_answers() {
+    let store = Conversations::in_memory();
+    let watched = WatchedStore::new(&store);
+    let held = Conversations::new(watched.clone());
+    let server = TestServer::with(|builder| builder.conversations(held)).await;
+    let client = &server.client;
+    let slow = begin(client, "a slow answer").await;
+    watched.hold_back("~waiting/");
+    let waits = begin(client, "refund my bill").await;
+    until(|| async { watched.take_is_held() }).await;
+    watched.fail_writes("~task/");
+    watched.release();
+    server.model.gate.add_permits(1);
+    until(|| async {
+        let runs = client.get("/api/runs").await.ok();
+        let mut runs = runs["runs"].as_array().unwrap().iter();
+        runs.all(|run| run["status"] != "running")
+    })
+    .await;
+    watched.heal();
+    let completed = json!({"status": "TASK_STATE_COMPLETED"});
+    assert_eq!(listed(client, completed).await, ["COMPLETED"]);
+    let slow = result(client, "GetTask", json!({"id": slow["id"]})).await;
+    assert_eq!(texts(&slow), ["Triage: you said a slow answer"]);
+    let done = send(client, reply(&waits, "approve")).await;
+    assert_eq!(texts(&done), ["Billing: I got refunded {\"amount\":5}."]);
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_though_its_client_goes_meanwhile() {
+    let store = Conversations::in_memory();
+    let watched = WatchedStore::new(&store);
+    let server = impatient(Conversations::new(watched.clone())).await;
+    let client = &server.client;
+    let waits = send(client, message("refund my bill")).await;
+    watched.hold_back(waits["contextId"].as_str().unwrap());
+    let path = format!("{AGENT}/tasks/{}:cancel", waits["id"].as_str().unwrap());
+    let sent = tokio::spawn(with_json(request(client, "POST", &path), &json!({})).send());
+    until(|| async { watched.take_is_held() }).await;
+    sent.abort();
+    assert!(sent.await.unwrap_err().is_cancelled());
+    // The server notices that the client has gone.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    watched.release();
+    until(|| async { state(client, &waits).await == "CANCELED" }).await;
+    let mut next = message("and now?");
+    next["contextId"] = waits["contextId"].clone();
+    let next = send(client, next).await;
+    assert_eq!(next["status"]["state"], "TASK_STATE_COMPLETED");
 }
