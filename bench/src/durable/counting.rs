@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, JOURNAL_PREFIX,
@@ -44,6 +46,12 @@ pub(super) struct Counts {
     pub(super) leases: u64,
     pub(super) heads: u64,
     pub(super) reads: u64,
+}
+
+/// The entry of a journal for events.
+#[derive(Deserialize)]
+struct Events {
+    events: Vec<IgnoredAny>,
 }
 
 impl CountingStore {
@@ -96,7 +104,9 @@ impl Counts {
                 is_of_steps |= !json.contains(r#""kind":"conversation""#);
                 self.step_bytes += json.len() as u64;
             }
-            self.events += u64::from(json.starts_with(r#"{"event":"#));
+            if let Ok(Events { events }) = serde_json::from_str(json) {
+                self.events += events.len() as u64;
+            }
         }
         self.step_commits += u64::from(is_of_steps);
         self.journal_bytes += commit.details.as_ref().map_or(0, |json| json.len() as u64);

@@ -21,8 +21,8 @@ pub(crate) enum JournalEntry {
     Begun(StepKey),
     /// The outcome of a step.
     Step(StepKey, Box<RawValue>),
-    /// An event of the run's stream.
-    Event(Box<RawValue>),
+    /// Events of the run's stream, in order: those that came between two writes.
+    Events(Vec<Box<RawValue>>),
     /// A tool waits for a person, in a run inside it.
     Waits(StepKey),
     /// A step that may take place once has failed for a reason that may pass, or has not finished: it says itself that it

@@ -1,9 +1,11 @@
 //! Reading the events of a run.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::value::RawValue;
 use switchboard_core::StreamEvent;
 
 use crate::active_runs::ActiveRuns;
@@ -20,6 +22,15 @@ const SUBMIT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::f
 /// The pause between two looks at a run that another process may have.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
 
+/// The number of events that one entry of a journal has at most.
+pub(crate) const EVENTS_PER_ENTRY: u64 = 1000;
+
+/// The positions of the events of an entry of a journal.
+pub(crate) fn positions_in(entry: u64) -> Range<u64> {
+    let start = entry.saturating_mul(EVENTS_PER_ENTRY);
+    start..start.saturating_add(EVENTS_PER_ENTRY)
+}
+
 /// An event of a durable run, or the retraction of some.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -27,7 +38,7 @@ pub enum RunEvent {
     /// An event.
     #[non_exhaustive]
     Event {
-        /// Its position. A reader that comes again continues after it.
+        /// Its position. A reader that comes again continues after it. Positions rise, with gaps.
         position: u64,
         /// The event.
         event: Box<StreamEvent>,
@@ -59,7 +70,7 @@ pub struct RunEvents {
     runs: RunStore,
     active: ActiveRuns,
     id: String,
-    /// The position to read from.
+    /// The position of the next event.
     next: u64,
     ready: VecDeque<RunEvent>,
     is_over: bool,
@@ -103,7 +114,7 @@ impl RunEvents {
             runs,
             active,
             id,
-            next: after.map_or(0, |position| position + 1),
+            next: after.map_or(0, |position| position.saturating_add(1)),
             ready: VecDeque::new(),
             is_over: false,
             engine: None,
@@ -144,34 +155,44 @@ impl RunEvents {
         let (head, record) = self.runs.head(&self.id).await?;
         let record = to_record(&self.id, &head, record);
         let end = head.revision.next;
-        let entries = self.runs.read(&self.id, self.next, end).await?;
-        self.next = self.next.max(end);
-        for (position, entry) in entries {
-            match entry {
-                JournalEntry::Event(json) => {
-                    let event = serde_json::from_str(json.get()).map_err(|error| {
-                        let message = format!(
-                            "event {position} of run \"{}\" is damaged: {error}",
-                            self.id
-                        );
-                        DurableError::new(DurableErrorKind::Damaged, message)
-                    })?;
-                    let event = Box::new(event);
-                    self.ready.push_back(RunEvent::Event { position, event });
+        let begin = self.next / EVENTS_PER_ENTRY;
+        for (entry, content) in self.runs.read(&self.id, begin, end).await? {
+            let positions = positions_in(entry);
+            match content {
+                JournalEntry::Events(events) => {
+                    for (position, json) in positions.zip(events) {
+                        if position >= self.next {
+                            let event = to_event(&self.id, position, &json)?;
+                            self.ready.push_back(event);
+                            self.next = position + 1;
+                        }
+                    }
                 }
-                JournalEntry::Retracted { from, to } => {
+                JournalEntry::Retracted { from, to } if positions.start >= self.next => {
+                    let position = positions.start;
                     self.ready
                         .push_back(RunEvent::Retracted { position, from, to });
+                    self.next = position + 1;
                 }
                 _ => {}
             }
         }
+        self.next = self.next.max(positions_in(end).start);
         self.is_over = record.is_settled();
         if let Some(engine) = &self.engine {
             self.overdue.look(&**engine, &record).await?;
         }
         Ok(self.is_over || !self.ready.is_empty())
     }
+}
+
+fn to_event(run: &str, position: u64, json: &RawValue) -> Result<RunEvent, DurableError> {
+    let event = serde_json::from_str(json.get()).map_err(|error| {
+        let message = format!("event {position} of run \"{run}\" is damaged: {error}");
+        DurableError::new(DurableErrorKind::Damaged, message)
+    })?;
+    let event = Box::new(event);
+    Ok(RunEvent::Event { position, event })
 }
 
 impl std::fmt::Debug for RunEvents {

@@ -2,6 +2,7 @@
 
 mod answer_parts;
 mod log;
+mod queue;
 mod recorded;
 mod state;
 mod steps;
@@ -354,16 +355,13 @@ impl RunJournal {
             *count -= 1;
             return Ok(());
         }
-        let event = RawValue::from_string(json).map_err(|error| damaged(&self.0.id, &error))?;
-        let entry = stored(&self.0.id, &JournalEntry::Event(event))?;
-        state.push(entry);
+        state.queue.push_event(&json);
         Ok(())
     }
 
     /// Keeps the event that tells of the end of a drive, until it is known whether the run ends too.
     pub(crate) fn hold_last_event(&self, event: &StreamEvent) {
-        let json = serde_json::to_string(event);
-        self.state().last_event = json.and_then(RawValue::from_string).ok();
+        self.state().last_event = serde_json::to_string(event).ok();
     }
 
     /// Sets the number of failures in a row after which the next one ends the run.
@@ -388,7 +386,7 @@ impl RunJournal {
             let mut state = self.state();
             for entry in entries {
                 let entry = stored(&self.0.id, &entry)?;
-                state.push(entry);
+                state.queue.push(entry);
             }
         }
         self.flush().await
@@ -401,7 +399,7 @@ impl RunJournal {
             state.add_to_log_later(entry);
         } else {
             let entry = stored(&self.0.id, &entry)?;
-            state.push(entry);
+            state.queue.push(entry);
         }
         Ok(())
     }

@@ -14,34 +14,58 @@ pub(super) enum StepOfEvent {
     Tool { call: String },
 }
 
-/// The positions of events whose steps are not recorded.
+/// The events whose steps are not recorded.
 #[derive(Default)]
-pub(super) struct AnswerParts(Vec<(u64, StepOfEvent)>);
+pub(super) struct AnswerParts {
+    parts: Vec<AnswerPart>,
+    /// The number of events so far, of all kinds.
+    events: u64,
+}
+
+struct AnswerPart {
+    position: u64,
+    /// The number of events before it.
+    number: u64,
+    step: StepOfEvent,
+}
 
 impl AnswerParts {
     pub(super) fn add(&mut self, position: u64, step: StepOfEvent) {
-        self.0.push((position, step));
+        self.parts.push(AnswerPart {
+            position,
+            number: self.events,
+            step,
+        });
+        self.events += 1;
+    }
+
+    /// Takes note of an event that is not part of a step.
+    pub(super) fn add_other(&mut self) {
+        self.events += 1;
     }
 
     /// Keeps the events of a step that is recorded.
     pub(super) fn recorded(&mut self, key: &StepKey) {
-        self.0.retain(|(_, step)| !step.is_step(key));
+        self.parts.retain(|part| !part.step.is_step(key));
     }
 
     /// Forgets events that were retracted.
     pub(super) fn retracted(&mut self, from: u64, to: u64) {
-        self.0
-            .retain(|(position, _)| !(from..to).contains(position));
+        self.parts
+            .retain(|part| !(from..to).contains(&part.position));
     }
 
-    /// The positions that are left, as ranges.
+    /// The positions that are left, as ranges without other events.
     pub(super) fn take_ranges(&mut self) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (position, _) in self.0.drain(..) {
+        let mut next = None;
+        for part in self.parts.drain(..) {
+            let end = part.position + 1;
             match ranges.last_mut() {
-                Some((_, to)) if *to == position => *to += 1,
-                _ => ranges.push((position, position + 1)),
+                Some((_, to)) if next == Some(part.number) => *to = end,
+                _ => ranges.push((part.position, end)),
             }
+            next = Some(part.number + 1);
         }
         ranges
     }

@@ -271,7 +271,7 @@ impl RunJournal {
     fn store_batch(&self, entries: &[JournalEntry]) -> Result<(), DurableError> {
         for entry in entries {
             let entry = stored(&self.0.id, entry)?;
-            self.state().push(entry);
+            self.state().queue.push(entry);
         }
         Ok(())
     }

@@ -5,14 +5,16 @@ use std::time::{Instant, SystemTime};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
-use switchboard_core::conversation::{Entry, Revision};
+use switchboard_core::conversation::Revision;
 use switchboard_core::journal::{StepKey, StepKind};
 
 use super::End;
 use super::answer_parts::{AnswerParts, StepOfEvent};
 use super::log::LogState;
+use super::queue::Queue;
 use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
+use crate::events::positions_in;
 use crate::record::StoredRecord;
 use crate::run_store::stored;
 
@@ -48,9 +50,9 @@ pub(super) struct State {
     pub(super) waits: FxHashSet<StepKey>,
     /// Set once a step has taken place in this process.
     pub(super) is_live: bool,
-    /// Entries that wait to be written to the store, and the numbers of entries queued and written.
-    pub(super) queue: Vec<Entry>,
-    pub(super) queued: u64,
+    /// Entries that wait to be written to the store.
+    pub(super) queue: Queue,
+    /// The number of entries and events that were added to the queue and are written.
     pub(super) written: u64,
     /// The number of times that each event was stored, until the replay sends it again.
     pub(super) sent: FxHashMap<String, u32>,
@@ -71,7 +73,7 @@ pub(super) struct State {
     pub(super) extended: Option<Instant>,
     pub(super) end: Option<End>,
     /// The event that tells of the end of the last drive.
-    pub(super) last_event: Option<Box<RawValue>>,
+    pub(super) last_event: Option<String>,
     /// The number of failures in a row after which the next one ends the run.
     pub(super) max_failures: u32,
 }
@@ -94,8 +96,7 @@ impl State {
             unknown: FxHashSet::default(),
             waits: FxHashSet::default(),
             is_live: false,
-            queue: Vec::new(),
-            queued: 0,
+            queue: Queue::default(),
             written: 0,
             sent: FxHashMap::default(),
             parts: AnswerParts::default(),
@@ -113,11 +114,6 @@ impl State {
 
     pub(super) fn is_logged(&self) -> bool {
         matches!(self.steps, StepsIn::Log(_))
-    }
-
-    pub(super) fn push(&mut self, entry: Entry) {
-        self.queue.push(entry);
-        self.queued += 1;
     }
 
     pub(super) fn take_signal(&mut self, position: u64, signal: Signal) {
@@ -162,10 +158,17 @@ impl State {
             match entry {
                 JournalEntry::Start(run) => start = Some(run),
                 JournalEntry::Taken { .. } => {}
-                JournalEntry::Event(event) => match StepOfEvent::of(&event) {
-                    Some(step) => self.parts.add(position, step),
-                    None => *self.sent.entry(event.get().to_owned()).or_default() += 1,
-                },
+                JournalEntry::Events(events) => {
+                    for (position, event) in positions_in(position).zip(events) {
+                        match StepOfEvent::of(&event) {
+                            Some(step) => self.parts.add(position, step),
+                            None => {
+                                self.parts.add_other();
+                                *self.sent.entry(event.get().to_owned()).or_default() += 1;
+                            }
+                        }
+                    }
+                }
                 JournalEntry::Retracted { from, to } => self.parts.retracted(from, to),
                 JournalEntry::Signal(signal) => self.take_signal(position, signal),
                 // The log has it too.
@@ -259,8 +262,11 @@ impl State {
 
     /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again.
     pub(super) fn retract_parts(&mut self, id: &str) -> Result<(), DurableError> {
+        // Events that come after the retraction are stored after it.
+        self.queue.end_events();
         for (from, to) in self.parts.take_ranges() {
-            self.push(stored(id, &JournalEntry::Retracted { from, to })?);
+            let entry = stored(id, &JournalEntry::Retracted { from, to })?;
+            self.queue.push(entry);
         }
         Ok(())
     }

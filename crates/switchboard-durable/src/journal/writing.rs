@@ -8,7 +8,7 @@ use super::{ATTEMPTS, End, Inner, RunJournal, ended};
 use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::{RunStatus, StoredRecord};
-use crate::run_store::{details, stored};
+use crate::run_store::details;
 
 /// The first pause before a write that failed is tried again.
 const WRITE_PAUSE: Duration = Duration::from_millis(20);
@@ -32,10 +32,10 @@ enum Waits {
 impl RunJournal {
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
-        let queued = self.state().queued;
+        let added = self.state().queue.added();
         self.in_task(move |this| async move {
             let _writing = this.0.writing.lock().await;
-            if this.state().written >= queued {
+            if this.state().written >= added {
                 return this.check();
             }
             this.write(None, Waits::Never).await.map(drop)
@@ -69,8 +69,7 @@ impl RunJournal {
         if let (RunStatus::Failed { .. } | RunStatus::Cancelled, Some(event)) =
             (&status, last_event)
         {
-            let entry = stored(&self.0.id, &JournalEntry::Event(event))?;
-            self.state().push(entry);
+            self.state().queue.push_event(&event);
         }
         let release = Release {
             status,
@@ -122,15 +121,15 @@ impl RunJournal {
         let Inner {
             runs, id, owner, ..
         } = &*self.0;
-        let (entries, queued, mut revision, number, is_stale) = {
+        let (entries, added, mut revision, number, is_stale) = {
             let mut state = self.state();
             state.commits += 1;
-            let entries = std::mem::take(&mut state.queue);
+            let entries = state.queue.take();
             // Stores keep an index of leases, so that each extension costs.
             let extended = state.extended.map(|extended| extended.elapsed());
             let is_stale = extended.is_none_or(|time| time >= self.0.lease / 6);
-            let (queued, revision) = (state.queued, state.revision);
-            (entries, queued, revision, state.commits, is_stale)
+            let (added, revision) = (state.queue.added(), state.revision);
+            (entries, added, revision, state.commits, is_stale)
         };
         let stamped = entries
             .into_iter()
@@ -185,7 +184,7 @@ impl RunJournal {
                 Ok(Some(revision)) => {
                     let mut state = self.state();
                     state.revision = revision;
-                    state.written = queued;
+                    state.written = added;
                     if is_extended {
                         state.extended = Some(begun);
                     }
@@ -204,10 +203,7 @@ impl RunJournal {
                 Ok(None) => {}
             }
             if let Waits::UnlessSignalled = waits {
-                let mut state = self.state();
-                let mut queue = entries;
-                queue.append(&mut state.queue);
-                state.queue = queue;
+                self.state().queue.put_back(entries);
                 return Ok(false);
             }
         }

@@ -104,6 +104,38 @@ async fn a_reader_that_comes_again_continues_where_it_was() {
 }
 
 #[tokio::test]
+async fn a_reader_continues_after_any_event() {
+    let look: Tool = tool("look").run(|_ctx, (): ()| "There are 7.");
+    // More parts than an entry of a journal has events.
+    let long = "word ".repeat(1_500);
+    let model = ScriptedModel::new().call("look", "{}").say(&long);
+    let agent = agent(&model).tool(look);
+    let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &agent);
+    let run = durable.start("talk", "m1", "How many?").await.unwrap();
+    run.wait().await.unwrap();
+    let all = read_all(&run, None).await;
+    assert!(all.len() > 1_500, "{}", all.len());
+    let (whole, _) = shown(&run, None).await;
+    assert_eq!(whole, long);
+    for (read, event) in all.iter().enumerate().step_by(97) {
+        assert_eq!(
+            read_all(&run, Some(event.position())).await,
+            all[read + 1..]
+        );
+    }
+    assert_eq!(read_all(&run, Some(u64::MAX)).await, []);
+}
+
+async fn read_all(run: &DurableRun, after: Option<u64>) -> Vec<RunEvent> {
+    let mut events = run.events(after);
+    let mut read = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        read.push(event);
+    }
+    read
+}
+
+#[tokio::test]
 async fn a_run_is_cancelled_while_a_tool_runs_and_while_it_waits() {
     let started = Arc::new(Notify::new());
     let slow: Tool = tool("slow").run({
