@@ -437,7 +437,12 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 }
                 event = stream.next() => event,
                 () = sleep_until(at) => {
-                    journal.extend_soon();
+                    // A write extends the lease too, where it is due.
+                    if Instant::now() >= renew_at {
+                        journal.extend_soon();
+                    } else {
+                        journal.flush_soon();
+                    }
                     flush_at = None;
                     renew_at = Instant::now() + renewal;
                     continue;

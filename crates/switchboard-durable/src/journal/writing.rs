@@ -33,14 +33,24 @@ impl RunJournal {
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
         let added = self.state().queue.added();
-        self.in_task(move |this| async move {
-            let _writing = this.0.writing.lock().await;
-            if this.state().written >= added {
-                return this.check();
-            }
-            this.write(None, Waits::Never).await.map(drop)
-        })
-        .await
+        self.in_task(move |this| async move { this.write_up_to(added).await })
+            .await
+    }
+
+    /// Begins to write what waits, unless that is written by then with other entries: a store that is slower than the events
+    /// come would otherwise get more and more writes to do before that of a step.
+    pub(crate) fn flush_soon(&self) {
+        let this = self.clone();
+        let added = self.state().queue.added();
+        drop(tokio::spawn(async move { this.write_up_to(added).await }));
+    }
+
+    async fn write_up_to(&self, added: u64) -> Result<(), DurableError> {
+        let _writing = self.0.writing.lock().await;
+        if self.state().written >= added {
+            return self.check();
+        }
+        self.write(None, Waits::Never).await.map(drop)
     }
 
     /// Begins to extend the lease, which also notices signals and other owners. If that fails, the run cannot go on here.

@@ -33,6 +33,8 @@ struct Inner {
     kill: Option<fn()>,
     /// The write whose answer is lost, and what others do until it is repeated.
     lost: Option<(usize, Meanwhile)>,
+    /// The time that each write to a journal takes.
+    latency: Duration,
 }
 
 /// Something that others do.
@@ -52,6 +54,7 @@ impl FaultStore {
             is_gone: AtomicBool::new(false),
             kill,
             lost: None,
+            latency: Duration::ZERO,
         }))
     }
 
@@ -64,6 +67,20 @@ impl FaultStore {
             is_gone: AtomicBool::new(false),
             kill: None,
             lost: Some((at, meanwhile)),
+            latency: Duration::ZERO,
+        }))
+    }
+
+    /// Takes its time for each write to a journal.
+    pub(crate) fn slow(store: Conversations, latency: Duration) -> Self {
+        Self(Arc::new(Inner {
+            store,
+            writes: AtomicUsize::new(0),
+            crash: None,
+            is_gone: AtomicBool::new(false),
+            kill: None,
+            lost: None,
+            latency,
         }))
     }
 
@@ -111,6 +128,9 @@ impl ConversationStore for FaultStore {
 
     async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
         self.check().await;
+        if id.starts_with(JOURNAL_PREFIX) && !self.0.latency.is_zero() {
+            tokio::time::sleep(self.0.latency).await;
+        }
         // Leases are extended whenever the time has come.
         let number = if commit.entries.is_empty() && commit.details.is_none() {
             0

@@ -1,0 +1,58 @@
+//! Streams of events, beside steps that are written.
+
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _, stream};
+use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::Conversations;
+use switchboard_core::model::ModelEvent;
+use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse};
+use switchboard_durable::{DurableRun, DurableRunner, Embedded};
+use tokio::time::{Instant, sleep};
+
+use crate::fault_store::FaultStore;
+
+async fn ended(run: &DurableRun) {
+    while !run.wait().await.unwrap().is_ended() {}
+}
+
+/// A model that answers in 100 pieces, for two seconds.
+struct Talker;
+
+impl Model for Talker {
+    async fn respond(&self, _request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        Ok(answer())
+    }
+
+    fn stream(
+        &self,
+        _request: ModelRequest,
+    ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
+        let pieces = stream::iter(0..100).then(|_| async {
+            sleep(Duration::from_millis(20)).await;
+            Ok(ModelEvent::TextDelta {
+                item: "m1".into(),
+                text: "a".to_owned(),
+            })
+        });
+        pieces.chain(stream::iter([Ok(ModelEvent::Completed(answer()))]))
+    }
+}
+
+fn answer() -> ModelResponse {
+    ModelResponse::new([Item::output_message("m1", &"a".repeat(100))])
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_do_not_wait_for_writes_of_events_that_a_slow_store_has_not_kept_up_with() {
+    let latency = Duration::from_millis(200);
+    let store = Conversations::new(FaultStore::slow(Conversations::in_memory(), latency));
+    let agent: Agent = Agent::new("Talker").model(Talker);
+    let durable = DurableRunner::new(Embedded::new(store), &agent);
+    let begun = Instant::now();
+    let run = durable.start("talk", "m1", "Hi").await.unwrap();
+    ended(&run).await;
+    // Two seconds of the model, and a few writes before and after it.
+    let time = begun.elapsed();
+    assert!(time < Duration::from_millis(3_500), "{time:?}");
+}
