@@ -262,6 +262,7 @@ impl State {
 
     /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again.
     pub(super) fn retract_parts(&mut self, id: &str) -> Result<(), DurableError> {
+        self.parts.keep_late_reports(self.outcomes.keys());
         // Events that come after the retraction are stored after it.
         self.queue.end_events();
         for (from, to) in self.parts.take_ranges() {

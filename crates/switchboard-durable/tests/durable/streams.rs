@@ -3,14 +3,57 @@
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _, stream};
+use serde_json::json;
+use switchboard_core::approval::Decision;
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::model::ModelEvent;
-use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse};
-use switchboard_durable::{DurableRun, DurableRunner, Embedded};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, EventKind, Item, Model, ModelRequest, ModelResponse, Tool, ToolContext, tool,
+};
+use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunStatus};
 use tokio::time::{Instant, sleep};
 
 use crate::fault_store::FaultStore;
+
+#[tokio::test]
+async fn what_a_tool_reports_just_before_it_ends_is_not_retracted() {
+    let import: Tool = tool("import").run(|ctx: ToolContext, (): ()| async move {
+        // Until everything before is stored.
+        sleep(Duration::from_millis(150)).await;
+        ctx.report_progress(json!({"files": 3}));
+        "imported"
+    });
+    let send: Tool = tool("send").needs_approval().run(|_ctx, (): ()| "sent");
+    let model = ScriptedModel::new()
+        .call("import", "{}")
+        .call("send", "{}")
+        .say("Sent.");
+    let agent: Agent = Agent::new("Desk").model(model).tool(import).tool(send);
+    let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &agent);
+    let run = durable.start("talk", "m1", "Send it").await.unwrap();
+    let RunStatus::Waiting { interruptions } = run.wait().await.unwrap().status else {
+        panic!("the call waits");
+    };
+    // The journal is read again.
+    run.decide(&interruptions[0], Decision::approve())
+        .await
+        .unwrap();
+    ended(&run).await;
+    let (mut reports, mut retracted) = (0, 0);
+    let mut events = run.events(None);
+    while let Some(event) = events.next().await.unwrap() {
+        match event {
+            RunEvent::Event { event, .. } => {
+                let is_report = matches!(event.kind, EventKind::ToolProgress { .. });
+                reports += usize::from(is_report);
+            }
+            _ => retracted += 1,
+        }
+    }
+    assert_eq!((reports, retracted), (1, 0));
+}
 
 async fn ended(run: &DurableRun) {
     while !run.wait().await.unwrap().is_ended() {}
