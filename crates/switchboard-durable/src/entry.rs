@@ -69,3 +69,13 @@ pub(crate) enum Signal {
         version: Option<String>,
     },
 }
+
+impl Signal {
+    /// The call or person that it is a decision or an answer for.
+    pub(crate) fn interruption(&self) -> Option<&Interruption> {
+        match self {
+            Self::Decide(waiting, _) | Self::Answer(waiting, _) => Some(waiting),
+            Self::Input(_) | Self::Cancel | Self::Resume { .. } => None,
+        }
+    }
+}
