@@ -40,6 +40,9 @@ pub(crate) enum JournalEntry {
     Pauses { until: SystemTime },
     /// The run goes on after it has waited for a time.
     Continued,
+    /// The state of the run has changed, and there was nothing else to write. Each new state is a new revision, so that a
+    /// message which was sent in the state of before is refused.
+    Released,
 }
 
 impl JournalEntry {

@@ -8,7 +8,7 @@ use super::{ATTEMPTS, End, Inner, RunJournal, ended};
 use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::{RunStatus, StoredRecord};
-use crate::run_store::details;
+use crate::run_store::{details, stored};
 
 /// The first pause before a write that failed is tried again.
 const WRITE_PAUSE: Duration = Duration::from_millis(20);
@@ -144,7 +144,11 @@ impl RunJournal {
         let stamped = entries
             .into_iter()
             .map(|entry| entry.made_in(owner.clone(), 0, number));
-        let entries: Vec<Entry> = stamped.collect();
+        let mut entries: Vec<Entry> = stamped.collect();
+        if release.is_some() && entries.is_empty() {
+            let entry = stored(id, &JournalEntry::Released)?;
+            entries.push(entry.made_in(owner.clone(), 0, number));
+        }
         let record = release.as_ref().map(|release| StoredRecord {
             status: release.status.clone(),
             failures: release.failures,
@@ -250,5 +254,47 @@ impl RunJournal {
         }
         self.0.changed.notify_waiters();
         Ok(head.revision)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+mod tests {
+    use serde_json::value::RawValue;
+    use switchboard_core::conversation::Conversations;
+
+    use super::*;
+    use crate::active_runs::ActiveRuns;
+    use crate::entry::Signal;
+    use crate::run_store::{NewRun, RunStore, stored};
+
+    #[tokio::test]
+    async fn a_message_in_the_state_from_before_a_release_is_refused() {
+        let runs = RunStore::new(Conversations::in_memory());
+        let run = NewRun {
+            id: "talk/m1",
+            conversation: "talk",
+            key: "m1",
+            engine: "embedded",
+            team: None,
+            version: None,
+            start: JournalEntry::Start(RawValue::from_string("{}".to_owned()).unwrap()),
+            lease_owner: String::new(),
+        };
+        runs.create(run).await.unwrap();
+        let active = ActiveRuns::default().add("talk/m1").unwrap();
+        let taken = RunJournal::take(&runs, &active, Duration::from_secs(15)).await;
+        let (journal, _) = taken.unwrap();
+        // Somebody wants to cancel it, and sees that it is executed.
+        let (head, record) = runs.head("talk/m1").await.unwrap();
+        assert_eq!(record.status, RunStatus::Running {});
+        let waiting = RunStatus::Waiting {
+            interruptions: Vec::new(),
+        };
+        assert!(journal.release(waiting, 0, None).await.unwrap());
+        let entry = stored("talk/m1", &JournalEntry::Signal(Signal::Cancel)).unwrap();
+        let commit = Commit::new(Expected::At(head.revision), vec![entry]);
+        let committed = runs.commit("talk/m1", commit).await.unwrap();
+        assert!(matches!(committed, Committed::Conflict), "{committed:?}");
     }
 }
