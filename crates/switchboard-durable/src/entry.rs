@@ -40,6 +40,9 @@ pub(crate) enum JournalEntry {
     Pauses { until: SystemTime },
     /// The run goes on after it has waited for a time.
     Continued,
+    /// The state of the run has changed, and there was nothing else to write. Each new state is a new revision, so that a
+    /// message which was sent in the state of before is refused.
+    Released,
 }
 
 impl JournalEntry {
@@ -68,4 +71,14 @@ pub(crate) enum Signal {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
+}
+
+impl Signal {
+    /// The call or person that it is a decision or an answer for.
+    pub(crate) fn interruption(&self) -> Option<&Interruption> {
+        match self {
+            Self::Decide(waiting, _) | Self::Answer(waiting, _) => Some(waiting),
+            Self::Input(_) | Self::Cancel | Self::Resume { .. } => None,
+        }
+    }
 }

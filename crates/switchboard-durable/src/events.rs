@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use switchboard_core::StreamEvent;
+use tokio::task::JoinHandle;
 
 use crate::active_runs::ActiveRuns;
 use crate::engine::Engine;
@@ -73,10 +74,21 @@ pub struct RunEvents {
     /// The position of the next event.
     next: u64,
     ready: VecDeque<RunEvent>,
+    /// The read in progress. It goes on if the future of a call is dropped, so that a reader whose calls are shorter than reads
+    /// of the store gets on.
+    reading: Option<JoinHandle<Result<Page, DurableError>>>,
     is_over: bool,
     /// The engine that is to execute the run, if nobody does.
     engine: Option<Arc<dyn Engine>>,
     overdue: Overdue,
+}
+
+/// The part of a journal that a reader has not seen, and the state of the run.
+struct Page {
+    record: RunRecord,
+    entries: Vec<(u64, JournalEntry)>,
+    /// The position after the last entry.
+    end: u64,
 }
 
 /// Has a run executed that is due and that no process has, for somebody who waits for it.
@@ -116,6 +128,7 @@ impl RunEvents {
             id,
             next: after.map_or(0, |position| position.saturating_add(1)),
             ready: VecDeque::new(),
+            reading: None,
             is_over: false,
             engine: None,
             overdue: Overdue::default(),
@@ -130,6 +143,8 @@ impl RunEvents {
 
     /// Returns the next event, or `None` once the run has ended, waits for a person, or has stopped. Call it again later to
     /// continue.
+    ///
+    /// No event is lost if the future is dropped, in a `select!` for example.
     ///
     /// # Errors
     /// An error if there is no such run, or its journal cannot be read. The next call tries again.
@@ -152,11 +167,24 @@ impl RunEvents {
 
     /// Reads new events. Returns `false` if there are none.
     async fn read(&mut self) -> Result<bool, DurableError> {
-        let (head, record) = self.runs.head(&self.id).await?;
-        let record = to_record(&self.id, &head, record);
-        let end = head.revision.next;
+        // The run may have gone on since then.
+        let is_old = self.reading.as_ref().is_some_and(JoinHandle::is_finished);
+        let (runs, id) = (&self.runs, &self.id);
         let begin = self.next / EVENTS_PER_ENTRY;
-        for (entry, content) in self.runs.read(&self.id, begin, end).await? {
+        let reading = self
+            .reading
+            .get_or_insert_with(|| tokio::spawn(read_page(runs.clone(), id.clone(), begin)));
+        let read = reading.await;
+        self.reading = None;
+        let Page {
+            record,
+            entries,
+            end,
+        } = read.map_err(|error| {
+            let message = format!("the events of run \"{}\" cannot be read: {error}", self.id);
+            DurableError::new(DurableErrorKind::Store, message)
+        })??;
+        for (entry, content) in entries {
             let positions = positions_in(entry);
             match content {
                 JournalEntry::Events(events) => {
@@ -178,12 +206,22 @@ impl RunEvents {
             }
         }
         self.next = self.next.max(positions_in(end).start);
-        self.is_over = record.is_settled();
+        self.is_over = record.is_settled() && !is_old;
         if let Some(engine) = &self.engine {
             self.overdue.look(&**engine, &record).await?;
         }
         Ok(self.is_over || !self.ready.is_empty())
     }
+}
+
+async fn read_page(runs: RunStore, id: String, begin: u64) -> Result<Page, DurableError> {
+    let (head, record) = runs.head(&id).await?;
+    let end = head.revision.next;
+    Ok(Page {
+        record: to_record(&id, &head, record),
+        entries: runs.read(&id, begin, end).await?,
+        end,
+    })
 }
 
 fn to_event(run: &str, position: u64, json: &RawValue) -> Result<RunEvent, DurableError> {

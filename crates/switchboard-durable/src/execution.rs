@@ -247,6 +247,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     let time = pause.until.duration_since(now()).unwrap_or_default();
                     runs.keep_conversation(&journal.record(), time + KEPT).await;
                     journal.pause_in_log(log, &pause).await?;
+                    journal.begin_again().await?;
                 }
                 After::Pause { .. } if matches!(journal.end(), Some(End::Draining)) => {
                     return Ok(Execution::Draining);
@@ -263,6 +264,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     if self.active.is_draining() {
                         return Ok(Execution::Draining);
                     }
+                    journal.begin_again().await?;
                 }
             }
         }
@@ -437,7 +439,12 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 }
                 event = stream.next() => event,
                 () = sleep_until(at) => {
-                    journal.extend_soon();
+                    // A write extends the lease too, where it is due.
+                    if Instant::now() >= renew_at {
+                        journal.extend_soon();
+                    } else {
+                        journal.flush_soon();
+                    }
                     flush_at = None;
                     renew_at = Instant::now() + renewal;
                     continue;

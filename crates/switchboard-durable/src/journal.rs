@@ -349,6 +349,9 @@ impl RunJournal {
     pub(crate) fn send(&self, event: &StreamEvent) -> Result<(), DurableError> {
         let json = serde_json::to_string(event).map_err(|error| damaged(&self.0.id, &error))?;
         let mut state = self.state();
+        if let Some(End::Over) = state.end {
+            return Ok(());
+        }
         if let Some(count) = state.sent.get_mut(&json)
             && *count > 0
         {
@@ -357,6 +360,21 @@ impl RunJournal {
         }
         state.queue.push_event(&json);
         Ok(())
+    }
+
+    /// Prepares for driving the run again from its start in this process, after a pause. The events that it has sent are not
+    /// stored twice, and those of steps that begin again do not count.
+    pub(crate) async fn begin_again(&self) -> Result<(), DurableError> {
+        self.flush().await?;
+        let next = self.state().revision.next;
+        let entries = self.0.runs.read(&self.0.id, 0, next).await?;
+        let mut state = self.state();
+        state.read_events_again(entries);
+        if state.is_replayed() {
+            // Later steps of the log are recorded too.
+            return Ok(());
+        }
+        state.retract_parts(&self.0.id)
     }
 
     /// Keeps the event that tells of the end of a drive, until it is known whether the run ends too.

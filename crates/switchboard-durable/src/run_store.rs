@@ -300,6 +300,11 @@ impl RunStore {
             let record = to_record(id, &head, stored_record.clone());
             not_ended(&record)?;
             fits(&record)?;
+            let is_sent_more =
+                matches!(record.status, RunStatus::Waiting { .. }) && record.due.is_some();
+            if is_sent_more {
+                self.check_undecided(id, &head, signals).await?;
+            }
             let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
             (commit.run, commit.number) = (name.clone(), 1);
             if let RunStatus::Stopped { .. } = record.status {
@@ -315,6 +320,33 @@ impl RunStore {
                 return Ok(record);
             }
         }
+    }
+
+    /// Checks that no message which the run has not taken yet decides the same.
+    async fn check_undecided(
+        &self,
+        id: &str,
+        head: &Head,
+        signals: &[Signal],
+    ) -> Result<(), DurableError> {
+        let mut open: Vec<(u64, Signal)> = Vec::new();
+        for (position, entry) in self.read(id, head.first, head.revision.next).await? {
+            match entry {
+                JournalEntry::Signal(signal) => open.push((position, signal)),
+                JournalEntry::Resumed { signals } => open.retain(|(at, _)| !signals.contains(at)),
+                _ => {}
+            }
+        }
+        let mut decided = open.iter().filter_map(|(_, signal)| signal.interruption());
+        let is_decided = decided.any(|decided| {
+            let mut new = signals.iter().filter_map(Signal::interruption);
+            new.any(|new| new == decided)
+        });
+        if !is_decided {
+            return Ok(());
+        }
+        let message = format!("what the run \"{id}\" waits for is decided already");
+        Err(DurableError::new(DurableErrorKind::NotWaiting, message))
     }
 
     /// Deletes a run that has ended. Its conversation stays.

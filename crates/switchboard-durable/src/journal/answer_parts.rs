@@ -49,6 +49,18 @@ impl AnswerParts {
         self.parts.retain(|part| !part.step.is_step(key));
     }
 
+    /// Keeps the reports of tools that are recorded. A tool does not wait until its reports are taken, so that some are stored
+    /// after its outcome.
+    pub(super) fn keep_late_reports<'a>(
+        &mut self,
+        recorded: impl Iterator<Item = &'a StepKey> + Clone,
+    ) {
+        self.parts.retain(|part| {
+            let is_report = matches!(part.step, StepOfEvent::Tool { .. });
+            !is_report || !recorded.clone().any(|key| part.step.is_step(key))
+        });
+    }
+
     /// Forgets events that were retracted.
     pub(super) fn retracted(&mut self, from: u64, to: u64) {
         self.parts

@@ -238,7 +238,7 @@ impl RunJournal {
             if let Some(log) = state.log() {
                 log.skips = log.is_closed;
             }
-            if is_first {
+            if is_first && !matches!(state.end, Some(End::Over)) {
                 state.retract_parts(&self.0.id)?;
             }
         }

@@ -20,7 +20,7 @@ struct Events {
     /// The JSON of the entry, without its end.
     json: String,
     number: u64,
-    /// The place of the entry: that of its first event. So an event never comes after the outcome of its step.
+    /// The place of the entry: that of its first event, so that none is moved behind the outcome of its step.
     place: usize,
 }
 

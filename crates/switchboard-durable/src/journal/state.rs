@@ -158,17 +158,7 @@ impl State {
             match entry {
                 JournalEntry::Start(run) => start = Some(run),
                 JournalEntry::Taken { .. } => {}
-                JournalEntry::Events(events) => {
-                    for (position, event) in positions_in(position).zip(events) {
-                        match StepOfEvent::of(&event) {
-                            Some(step) => self.parts.add(position, step),
-                            None => {
-                                self.parts.add_other();
-                                *self.sent.entry(event.get().to_owned()).or_default() += 1;
-                            }
-                        }
-                    }
-                }
+                JournalEntry::Events(events) => self.read_events(position, &events),
                 JournalEntry::Retracted { from, to } => self.parts.retracted(from, to),
                 JournalEntry::Signal(signal) => self.take_signal(position, signal),
                 // The log has it too.
@@ -181,6 +171,35 @@ impl State {
             let message = format!("the journal of run \"{id}\" has no start");
             DurableError::new(DurableErrorKind::Damaged, message)
         })
+    }
+
+    /// Reads the events of a journal once more: the run is driven again, and sends them again.
+    pub(super) fn read_events_again(&mut self, entries: Vec<(u64, JournalEntry)>) {
+        self.parts = AnswerParts::default();
+        self.sent.clear();
+        for (position, entry) in entries {
+            match entry {
+                JournalEntry::Events(events) => self.read_events(position, &events),
+                JournalEntry::Retracted { from, to } => self.parts.retracted(from, to),
+                JournalEntry::Step(key, _) if self.outcomes.contains_key(&key) => {
+                    self.parts.recorded(&key);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads the events of the entry at a position.
+    fn read_events(&mut self, position: u64, events: &[Box<RawValue>]) {
+        for (position, event) in positions_in(position).zip(events) {
+            match StepOfEvent::of(event) {
+                Some(step) => self.parts.add(position, step),
+                None => {
+                    self.parts.add_other();
+                    *self.sent.entry(event.get().to_owned()).or_default() += 1;
+                }
+            }
+        }
     }
 
     /// Takes note of an entry that the log of the run has, or would have had next.
@@ -262,6 +281,7 @@ impl State {
 
     /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again.
     pub(super) fn retract_parts(&mut self, id: &str) -> Result<(), DurableError> {
+        self.parts.keep_late_reports(self.outcomes.keys());
         // Events that come after the retraction are stored after it.
         self.queue.end_events();
         for (from, to) in self.parts.take_ranges() {

@@ -8,7 +8,7 @@ use super::{ATTEMPTS, End, Inner, RunJournal, ended};
 use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::{RunStatus, StoredRecord};
-use crate::run_store::details;
+use crate::run_store::{details, stored};
 
 /// The first pause before a write that failed is tried again.
 const WRITE_PAUSE: Duration = Duration::from_millis(20);
@@ -33,14 +33,24 @@ impl RunJournal {
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
         let added = self.state().queue.added();
-        self.in_task(move |this| async move {
-            let _writing = this.0.writing.lock().await;
-            if this.state().written >= added {
-                return this.check();
-            }
-            this.write(None, Waits::Never).await.map(drop)
-        })
-        .await
+        self.in_task(move |this| async move { this.write_up_to(added).await })
+            .await
+    }
+
+    /// Begins to write what waits, unless that is written by then with other entries: a store that is slower than the events
+    /// come would otherwise get more and more writes to do before that of a step.
+    pub(crate) fn flush_soon(&self) {
+        let this = self.clone();
+        let added = self.state().queue.added();
+        drop(tokio::spawn(async move { this.write_up_to(added).await }));
+    }
+
+    async fn write_up_to(&self, added: u64) -> Result<(), DurableError> {
+        let _writing = self.0.writing.lock().await;
+        if self.state().written >= added {
+            return self.check();
+        }
+        self.write(None, Waits::Never).await.map(drop)
     }
 
     /// Begins to extend the lease, which also notices signals and other owners. If that fails, the run cannot go on here.
@@ -134,7 +144,11 @@ impl RunJournal {
         let stamped = entries
             .into_iter()
             .map(|entry| entry.made_in(owner.clone(), 0, number));
-        let entries: Vec<Entry> = stamped.collect();
+        let mut entries: Vec<Entry> = stamped.collect();
+        if release.is_some() && entries.is_empty() {
+            let entry = stored(id, &JournalEntry::Released)?;
+            entries.push(entry.made_in(owner.clone(), 0, number));
+        }
         let record = release.as_ref().map(|release| StoredRecord {
             status: release.status.clone(),
             failures: release.failures,
@@ -240,5 +254,47 @@ impl RunJournal {
         }
         self.0.changed.notify_waiters();
         Ok(head.revision)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+mod tests {
+    use serde_json::value::RawValue;
+    use switchboard_core::conversation::Conversations;
+
+    use super::*;
+    use crate::active_runs::ActiveRuns;
+    use crate::entry::Signal;
+    use crate::run_store::{NewRun, RunStore, stored};
+
+    #[tokio::test]
+    async fn a_message_in_the_state_from_before_a_release_is_refused() {
+        let runs = RunStore::new(Conversations::in_memory());
+        let run = NewRun {
+            id: "talk/m1",
+            conversation: "talk",
+            key: "m1",
+            engine: "embedded",
+            team: None,
+            version: None,
+            start: JournalEntry::Start(RawValue::from_string("{}".to_owned()).unwrap()),
+            lease_owner: String::new(),
+        };
+        runs.create(run).await.unwrap();
+        let active = ActiveRuns::default().add("talk/m1").unwrap();
+        let taken = RunJournal::take(&runs, &active, Duration::from_secs(15)).await;
+        let (journal, _) = taken.unwrap();
+        // Somebody wants to cancel it, and sees that it is executed.
+        let (head, record) = runs.head("talk/m1").await.unwrap();
+        assert_eq!(record.status, RunStatus::Running {});
+        let waiting = RunStatus::Waiting {
+            interruptions: Vec::new(),
+        };
+        assert!(journal.release(waiting, 0, None).await.unwrap());
+        let entry = stored("talk/m1", &JournalEntry::Signal(Signal::Cancel)).unwrap();
+        let commit = Commit::new(Expected::At(head.revision), vec![entry]);
+        let committed = runs.commit("talk/m1", commit).await.unwrap();
+        assert!(matches!(committed, Committed::Conflict), "{committed:?}");
     }
 }

@@ -33,6 +33,8 @@ struct Inner {
     kill: Option<fn()>,
     /// The write whose answer is lost, and what others do until it is repeated.
     lost: Option<(usize, Meanwhile)>,
+    /// The time that each call for a journal takes.
+    latency: Duration,
 }
 
 /// Something that others do.
@@ -52,6 +54,7 @@ impl FaultStore {
             is_gone: AtomicBool::new(false),
             kill,
             lost: None,
+            latency: Duration::ZERO,
         }))
     }
 
@@ -64,6 +67,20 @@ impl FaultStore {
             is_gone: AtomicBool::new(false),
             kill: None,
             lost: Some((at, meanwhile)),
+            latency: Duration::ZERO,
+        }))
+    }
+
+    /// Takes its time for each call for a journal.
+    pub(crate) fn slow(store: Conversations, latency: Duration) -> Self {
+        Self(Arc::new(Inner {
+            store,
+            writes: AtomicUsize::new(0),
+            crash: None,
+            is_gone: AtomicBool::new(false),
+            kill: None,
+            lost: None,
+            latency,
         }))
     }
 
@@ -91,6 +108,12 @@ impl FaultStore {
         pending::<()>().await;
     }
 
+    async fn delay(&self, id: &str) {
+        if id.starts_with(JOURNAL_PREFIX) && !self.0.latency.is_zero() {
+            tokio::time::sleep(self.0.latency).await;
+        }
+    }
+
     async fn check(&self) {
         if self.is_gone() {
             pending::<()>().await;
@@ -101,16 +124,19 @@ impl FaultStore {
 impl ConversationStore for FaultStore {
     async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
         self.check().await;
+        self.delay(id).await;
         self.0.store.head(id).await
     }
 
     async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
         self.check().await;
+        self.delay(id).await;
         self.0.store.read(id, positions).await
     }
 
     async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
         self.check().await;
+        self.delay(id).await;
         // Leases are extended whenever the time has come.
         let number = if commit.entries.is_empty() && commit.details.is_none() {
             0

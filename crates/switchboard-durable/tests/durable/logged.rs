@@ -3,17 +3,19 @@
 mod engine;
 mod retries;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use serde_json::{Value, json};
 use switchboard_core::approval::Decision;
 use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::Conversations;
-use switchboard_core::journal::Later;
+use switchboard_core::conversation::{ConversationStore as _, Conversations, JOURNAL_PREFIX};
+use switchboard_core::journal::{Later, Transient};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::tool::ToolContext;
 use switchboard_core::{Agent, Item, Model, ModelRequest, ModelResponse, Runner, Tool, tool};
-use switchboard_durable::{DurableRun, DurableRunner, RunStatus};
+use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunStatus};
 use tokio::sync::Notify;
 
 use self::engine::{Call, Logged};
@@ -284,6 +286,72 @@ async fn a_run_that_waits_for_times_and_loses_its_process_at_any_batch_ends_as_o
             check_effects(&notes);
         }
     }
+}
+
+/// Reports progress, has not finished at first, and then fails for a reason that may pass.
+fn unfinished_team() -> Agent {
+    let calls = AtomicUsize::new(0);
+    let work: Tool = tool("work").run(move |ctx: ToolContext, (): ()| {
+        ctx.report_progress(json!({"part": 1}));
+        match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Later::after(Duration::from_millis(20)).into()),
+            1 => Err(Transient::new("the disk is full").into()),
+            _ => Ok::<_, BoxError>("worked"),
+        }
+    });
+    let model = ScriptedModel::new().call("work", "{}").say("It is done.");
+    Agent::new("Desk").model(model).tool(work)
+}
+
+/// The events of a run that has ended, without those that were retracted, and the number of these.
+async fn events(run: &DurableRun) -> (Vec<Value>, usize) {
+    let mut events = run.events(None);
+    let (mut shown, mut retracted) = (Vec::new(), 0);
+    while let Some(event) = events.next().await.unwrap() {
+        match event {
+            RunEvent::Event {
+                position, event, ..
+            } => {
+                let mut json = serde_json::to_value(&event).unwrap();
+                // The duration of a tool.
+                json.as_object_mut().unwrap().remove("seconds");
+                shown.push((position, json));
+            }
+            RunEvent::Retracted { from, to, .. } => {
+                let before = shown.len();
+                shown.retain(|(position, _)| !(from..to).contains(position));
+                retracted += before - shown.len();
+            }
+            _ => {}
+        }
+    }
+    (shown.into_iter().map(|(_, json)| json).collect(), retracted)
+}
+
+#[tokio::test]
+async fn a_run_with_a_log_that_pauses_sends_each_event_once_and_retracts_those_of_attempts() {
+    let embedded = Embedded::new(Conversations::in_memory());
+    let stored = DurableRunner::new(embedded, &unfinished_team());
+    let run = stored.start("talk", "m1", "Work").await.unwrap();
+    run.wait().await.unwrap();
+    let expected = events(&run).await;
+    assert_eq!(expected.1, 2);
+
+    let store = Conversations::in_memory();
+    let settings = Logged::new(&store, None);
+    let durable = DurableRunner::new(settings.clone(), &unfinished_team());
+    let run = durable.start("talk", "m1", "Work").await.unwrap();
+    run.wait().await.unwrap();
+    settings.ended(1).await;
+    assert_eq!(events(&run).await, expected);
+
+    // An execution that makes the calls of before sends nothing.
+    let journal = format!("{JOURNAL_PREFIX}{}", run.id());
+    let before = store.head(&journal).await.unwrap().unwrap();
+    durable.start("talk", "m1", "Work").await.unwrap();
+    assert_eq!(settings.ended(2).await[1], 0);
+    let after = store.head(&journal).await.unwrap().unwrap();
+    assert_eq!(after.revision, before.revision);
 }
 
 #[tokio::test]

@@ -18,5 +18,6 @@ mod places;
 mod replays;
 mod runs;
 mod sizes;
+mod streams;
 mod timers;
 mod world;

@@ -126,6 +126,34 @@ async fn a_reader_continues_after_any_event() {
     assert_eq!(read_all(&run, Some(u64::MAX)).await, []);
 }
 
+#[tokio::test]
+async fn a_call_is_decided_once_also_before_a_process_takes_the_decision() {
+    let model = ScriptedModel::new()
+        .calls([("send", "{}"), ("send", "{}")])
+        .say("Both are sent.");
+    let send: Tool = tool("send").needs_approval().run(|_ctx, (): ()| "sent");
+    let agent = agent(&model).tool(send);
+    let engine = Embedded::new(Conversations::in_memory());
+    let durable = DurableRunner::new(engine.clone(), &agent);
+    let run = durable.start("talk", "m1", "Send both").await.unwrap();
+    let RunStatus::Waiting { interruptions } = run.wait().await.unwrap().status else {
+        panic!("the calls wait");
+    };
+    // No process has the run from now on.
+    assert!(durable.drain(Duration::from_secs(30)).await);
+    for waiting in &interruptions {
+        run.decide(waiting, Decision::approve()).await.unwrap();
+    }
+    let refused = run.decide(&interruptions[0], Decision::reject()).await;
+    assert_eq!(refused.unwrap_err().kind(), DurableErrorKind::NotWaiting);
+
+    let other = DurableRunner::new(engine, &agent);
+    assert_eq!(other.recover().await.unwrap(), 1);
+    let run = other.attach(run.id()).await.unwrap();
+    let ended = run.wait().await.unwrap();
+    assert_eq!(ended.text().as_deref(), Some("Both are sent."));
+}
+
 async fn read_all(run: &DurableRun, after: Option<u64>) -> Vec<RunEvent> {
     let mut events = run.events(after);
     let mut read = Vec::new();
