@@ -1,5 +1,6 @@
 //! Replacing personal data by placeholders.
 
+mod addresses;
 mod cards;
 mod class;
 mod columns;
@@ -13,6 +14,7 @@ mod normalize;
 mod numbers;
 mod parts;
 mod phones;
+mod places;
 mod prefilter;
 mod replace;
 mod tables;

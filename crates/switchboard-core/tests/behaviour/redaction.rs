@@ -18,6 +18,12 @@ const CLASSES: [(&str, &str); 7] = [
     ("phone", "[PHONE]"),
 ];
 
+/// The prefixes of the files of each set.
+const SETS: [&str; 5] = ["", "second_", "third_", "fourth_", "fifth_"];
+
+/// The sets whose held-out half nobody has read.
+const UNREAD: [&str; 2] = ["", "fifth_"];
+
 /// A text of a data file; see its README.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -202,8 +208,12 @@ fn halves(prefix: &str) -> [Measured; 2] {
     let redaction = Redaction::new();
     [
         measure(&redaction, &format!("{prefix}development"), true),
-        // Those of the later sets were read after they had been measured; those of the first are not printed.
-        measure(&redaction, &format!("{prefix}held_out"), !prefix.is_empty()),
+        // Nobody looks at which texts of these fail.
+        measure(
+            &redaction,
+            &format!("{prefix}held_out"),
+            !UNREAD.contains(&prefix),
+        ),
     ]
 }
 
@@ -221,7 +231,7 @@ fn at_least_99_percent_of_what_is_promised_is_found_with_at_most_1_percent_of_fa
 
 #[test]
 fn of_each_other_set_as_a_whole_it_is_the_same() {
-    for prefix in ["second_", "third_", "fourth_"] {
+    for prefix in &SETS[1..] {
         let halves = halves(prefix);
         let scores = halves.iter().flat_map(|half| half.promised.values());
         let all = scores.fold(Score::default(), |sum, score| Score {
@@ -240,7 +250,7 @@ fn the_guide_has_the_measured_tables() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/redaction.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let mut missing = Vec::new();
-    for prefix in ["", "second_", "third_", "fourth_"] {
+    for prefix in SETS {
         let table = table(&halves(prefix));
         println!("{table}");
         if !guide.contains(&table) {

@@ -6,6 +6,7 @@ use super::class::{Classes, Pii};
 use super::labels::Source;
 use super::normalize::Normalized;
 use super::numbers::Numbers;
+use super::places::Places;
 use super::prefilter::CharCounts;
 use super::{cards, emails, ibans, identities, phones};
 
@@ -35,10 +36,13 @@ pub(super) fn find(text: &str, classes: Classes, source: Source) -> Vec<Found> {
             let numbers = Numbers::new(text);
             found.claim(Pii::Iban, ibans::find(text));
             found.claim(Pii::ResidentId, identities::resident_ids(&numbers));
-            found.claim(Pii::Card, cards::find(&numbers, source));
+            let places = Places::new(text);
+            let mut cards = cards::find(&numbers, source);
+            cards.retain(|card| !places.holds_card(card));
+            found.claim(Pii::Card, cards);
             found.claim(Pii::Ssn, identities::social_security_numbers(&numbers));
             found.claim(Pii::Passport, identities::passports(text));
-            found.claim(Pii::Phone, phones::find(&numbers, source));
+            found.claim(Pii::Phone, phones::find(&numbers, source, &places));
         } else {
             found.claim(Pii::Passport, identities::passports(text));
         }

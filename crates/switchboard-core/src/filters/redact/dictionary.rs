@@ -166,7 +166,9 @@ pub(super) fn find(text: &str) -> Vec<Word> {
         let mut start = at;
         let (kind, len) = if is_dense(c) {
             let number = || number_of_thing(&text[dense_start..at], rest);
-            if let Some(word) = dense_word(rest) {
+            if let Some(len) = thai_number(rest) {
+                (Some(Kind::NextThing), len)
+            } else if let Some(word) = dense_word(rest) {
                 (Some(word.0), word.1)
             } else if let Some(len) = number() {
                 start = dense_start;
@@ -215,6 +217,18 @@ fn acronym(text: &str, first_len: usize) -> Option<(Kind, usize)> {
     }
     let kind = WORDS.whole.get(&*joined)?;
     (joined.chars().count() > 2).then_some((*kind, text.len() - rest.len()))
+}
+
+/// Returns the length of a Thai word for number with the noun after it, unless it is that of a phone or says whose it is.
+fn thai_number(text: &str) -> Option<usize> {
+    const NUMBERS: [&str; 4] = ["หมายเลข", "เลขที่", "เลข", "รหัส"];
+    const PHONES: &str = "โทร|เบอร์|มือถือ|แฟกซ์|ติดต่อ|ไลน์|วอทส์|วอตส์|พร้อมเพย์|ฉัน|ผม|หนู|เรา|พี่|น้อง|แม่|พ่อ|บ้าน|ใหม่|เก่า|นี้|แฟน|สามี|ภรรยา|เพื่อน|ลูกชาย|ลูกสาว|คุณ|สำรอง|ฉุกเฉิน|ร้าน|ออฟฟิศ|ที่ทำงาน|สำนักงาน|โรงแรม|คลินิก|โรงเรียน|โรงพยาบาล|หมอ|คนขับ|สายด่วน|คือ";
+    let number = NUMBERS.iter().find(|number| text.starts_with(**number))?;
+    let is_thai = |c: char| ('\u{e01}'..='\u{e4e}').contains(&c);
+    let len = text.find(|c: char| !is_thai(c)).unwrap_or(text.len());
+    let noun = &text[number.len()..len];
+    let is_phone = *number != "รหัส" && PHONES.split('|').any(|phone| noun.contains(phone));
+    (noun.chars().count() > 1 && !is_phone).then_some(len)
 }
 
 const KOREAN_NUMBER: &str = "번호";

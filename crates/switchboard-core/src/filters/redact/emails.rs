@@ -369,7 +369,7 @@ fn is_file_extension(label: &str) -> bool {
 }
 
 /// Returns `true` for top-level domains that are no English words, so that "look at the dot in" is no address.
-fn is_known_top(label: &str) -> bool {
+pub(super) fn is_known_top(label: &str) -> bool {
     const TOPS: &str = "com|org|net|edu|gov|mil|int|info|biz|name|app|dev|online|shop|store|cloud|email|travel|museum|test|example|\
         invalid|uk|de|fr|es|nl|ch|cn|jp|kr|ru|br|au|ca|nz|za|pl|cz|se|dk|fi|pt|gr|tr|ua|mx|ar|cl|sg|hk|tw|th|vn|ph|ie|io|co|eu|tv|ai|\
         hu|ro|bg|hr|rs|il|ae|sa|ke|ng|рф|sk|lt|lv|ee|si|lu|mt|cy|by|kz|ge|am|az|uz|md|al|mk|ba|is|be|in|id|my|no|pk|lk|bd|np|ir|iq|jo|lb|eg|ma|\

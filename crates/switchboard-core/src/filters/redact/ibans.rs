@@ -68,6 +68,124 @@ fn iban_len(bytes: &[u8]) -> Option<usize> {
     None
 }
 
+/// Text with the form of an IBAN, whatever its check digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lookalike {
+    pub(super) range: Range<usize>,
+    /// The end of its first group.
+    first_end: usize,
+    has_length: bool,
+}
+
+impl Lookalike {
+    /// Returns `true` if a card is a part of it: not if nothing but two letters and two digits stands before a card.
+    pub(super) fn holds_card(&self, card: &Range<usize>) -> bool {
+        let is_inside = self.range.start <= card.start && card.start < self.range.end;
+        let stands_apart = card.start <= self.first_end + 1 && card.end >= self.range.end;
+        is_inside && (self.has_length || !stands_apart)
+    }
+}
+
+/// Finds what is written as an IBAN, also with wrong check digits or a wrong length, in order.
+pub(super) fn lookalikes(text: &str) -> Vec<Lookalike> {
+    super::count_steps(text.len());
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let begins_word = at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+        let is_named = || {
+            let near = super::numbers::last_bytes(&text[..at], 12);
+            near.to_ascii_lowercase().contains("iban")
+        };
+        let lookalike = (begins_word && begins_as_iban(&bytes[at..]))
+            .then(|| lookalike(&bytes[at..], is_named()))
+            .flatten();
+        match lookalike {
+            Some((first_end, end, has_length)) => {
+                found.push(Lookalike {
+                    range: at..at + end,
+                    first_end: at + first_end,
+                    has_length,
+                });
+                at += end;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+fn begins_as_iban(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, third, fourth, ..]
+        if first.is_ascii_alphabetic() && second.is_ascii_alphabetic() && third.is_ascii_digit() && fourth.is_ascii_digit())
+}
+
+/// Returns the ends of the first and the last group of what has the form of an IBAN, and whether it has the length of one. A word
+/// for it before it allows other countries and more lengths.
+fn lookalike(bytes: &[u8], is_named: bool) -> Option<(usize, usize, bool)> {
+    const LONGEST: usize = 34;
+    const SHORTEST: usize = 15;
+    let country = [bytes[0].to_ascii_uppercase(), bytes[1].to_ascii_uppercase()];
+    let known = LENGTHS.binary_search_by_key(&&country, |(code, _)| *code);
+    let expected = known
+        .ok()
+        .and_then(|at| LENGTHS.get(at))
+        .map(|(_, len)| *len);
+    if expected.is_none() && !is_named {
+        return None;
+    }
+    let is_small = bytes[0].is_ascii_lowercase();
+    let mut sizes: Vec<usize> = Vec::new();
+    let (mut end, mut first_end, mut total) = (0, 0, 0);
+    loop {
+        super::count_steps(1);
+        let begin = if sizes.is_empty() { 0 } else { end + 1 };
+        let rest = bytes.get(begin..)?;
+        let len = rest
+            .iter()
+            .take(LONGEST + 1)
+            .take_while(|byte| byte.is_ascii_alphanumeric())
+            .count();
+        let group = &rest[..len];
+        let is_group = group.iter().any(u8::is_ascii_digit)
+            || group.iter().all(u8::is_ascii_uppercase)
+            || (is_small && sizes.len() == 1 && len == 4);
+        if len == 0 || !is_group || total + len > LONGEST {
+            break;
+        }
+        (end, total) = (begin + len, total + len);
+        sizes.push(len);
+        if sizes.len() == 1 {
+            first_end = end;
+        }
+        let is_in_fours = sizes.len() > 1 && sizes[..2] == [4, 4];
+        let is_whole = Some(total) == expected || (is_in_fours && len < 4);
+        if is_whole || !matches!(bytes.get(end), Some(b' ' | b'-' | b'.' | b'/')) {
+            break;
+        }
+        // A longer group after groups of four is another number.
+        let next = bytes[end + 1..]
+            .iter()
+            .take(5)
+            .take_while(|byte| byte.is_ascii_alphanumeric())
+            .count();
+        if is_in_fours && sizes.len() > 3 && next > 4 {
+            break;
+        }
+    }
+    let difference = expected.map_or(0, |expected| expected.abs_diff(total));
+    let is_in_fours = matches!(&*sizes, [rest @ .., last]
+        if !rest.is_empty() && *last <= 4 && rest.iter().all(|size| *size == 4));
+    let is_iban = match (is_named, is_in_fours) {
+        (true, true) => total >= 8,
+        (true, false) => total >= SHORTEST - 4 && difference <= 6,
+        (false, true) => total >= SHORTEST && (sizes.len() > 4 || difference <= 4),
+        (false, false) => total >= SHORTEST && difference <= 2,
+    };
+    is_iban.then_some((first_end, end, difference == 0))
+}
+
 /// Returns `true` if the number, with its first four characters moved to the end, is 1 modulo 97.
 fn has_check_digits(characters: &[u8]) -> bool {
     let (start, rest) = characters.split_at(4);
@@ -84,6 +202,43 @@ fn has_check_digits(characters: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_form_of_an_iban_is_found_whatever_its_digits() {
+        let found = |text: &str| {
+            let found = lookalikes(text);
+            found
+                .first()
+                .map(|found| text[found.range.clone()].to_owned())
+        };
+        for text in [
+            "DE12 5001 0517 0648 4898 91",
+            "DE12500105170648489891",
+            "DE12 500105170648489891",
+            "NL99 ABNA 0417 1643 01",
+            "nl99 abna 0417 1643 01",
+            "FR11 2004 1010 0505 0001 3M02 607",
+            "FR14 20041 01005 0500013M026 07",
+            "GB12 BARC 202015 30093459",
+            "NO93-8601-1117-948",
+            "DE12 5001 0517 0648 4898",
+        ] {
+            assert_eq!(found(text).as_deref(), Some(text));
+            assert_eq!(found(&format!("{text} but")).as_deref(), Some(text));
+        }
+        assert_eq!(
+            found("IBAN: DE12 5001 0517").as_deref(),
+            Some("DE12 5001 0517")
+        );
+        for text in [
+            "DE12 0171 2345678",
+            "room IT15 0612 3456",
+            "US12 5001 0517 0648 4898 91",
+            "A4 paper",
+        ] {
+            assert_eq!(found(text), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn the_countries_are_in_order() {

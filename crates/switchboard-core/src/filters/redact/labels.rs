@@ -103,7 +103,7 @@ static BEGUN: LazyLock<Option<Regex>> =
 
 /// Matches words and signs after which a number counts something, as in "7 of 12" and "more than 12".
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\b(?:more|less|fewer|greater|higher|lower|larger|smaller)\s+than|[≥≤≈×^])\s*$").ok()
+    Regex::new(r"(?i)(?:\d\S* ?(?:of|out of|von|sur|van|av|af|из)|\b(?:more|less|fewer|greater|higher|lower|larger|smaller)\s+than|\b(?:mehr|weniger|größer|kleiner|höher) als|(?:plus|moins) de|(?:más|menos|mais|più|meno) d[ei]|(?:meer|minder|groter|kleiner) dan|(?:mer|mere|fler|färre|mindre|større|större) [äe]n[nd]?|(?:больше|меньше|более|менее|більше|менше|повече|по-малко)(?: чем| ніж| от)?|(?:więcej|mniej) niż|(?:více|méně) než|(?:lebih|kurang) dari|(?:nhiều|ít|lớn|nhỏ) hơn|mai (?:mult|puțin) de|enemmän kuin|több,? mint|(?:超过|大于|小于|多于|少于|超過|大於|小於)|[≥≤≈×^])\s*$").ok()
 });
 
 /// The bytes before a number in which words are searched.
@@ -353,7 +353,7 @@ pub(super) fn continues_capitals(before: &str) -> bool {
 }
 
 /// Returns `true` if a word for phone comes before the number, as in "Tel.030-1234567".
-fn begins_with_phone_word(token: &str) -> bool {
+pub(super) fn begins_with_phone_word(token: &str) -> bool {
     let token = token.to_lowercase();
     let words = dictionary::find(&token);
     words

@@ -6,19 +6,33 @@ mod lookalikes;
 use std::ops::Range;
 
 use self::forms::country_code;
+use super::addresses;
 use super::columns::Columns;
 use super::labels::{self, Label, Meaning, Source};
 use super::numbers::{Numbers, last_bytes};
+use super::places::Places;
 
 /// The most digits of a number (ITU-T E.164).
 const MAX_DIGITS: usize = 15;
 
-pub(super) fn find(numbers: &Numbers<'_>, source: Source) -> Vec<Range<usize>> {
+pub(super) fn find(numbers: &Numbers<'_>, source: Source, places: &Places) -> Vec<Range<usize>> {
     let columns = Columns::new(numbers.text);
     let mut found = Vec::new();
     let mut first = 0;
     while first < numbers.groups.len() {
+        let start = numbers.groups[first].start;
+        if places.is_in_iban(start) {
+            first += 1;
+            continue;
+        }
         let run = Run::new(numbers, first);
+        if places
+            .start_of_address(start)
+            .is_some_and(|address| !run.is_named_in(address))
+        {
+            first += 1;
+            continue;
+        }
         if run.is_date_or_address() {
             first = run.end_of_date();
             continue;
@@ -128,6 +142,19 @@ impl<'n, 't> Run<'n, 't> {
 
     fn end_of_date(&self) -> usize {
         self.groups.start + 3
+    }
+
+    /// Returns `true` for a phone in the address that begins at an offset: with a plus, or after a name for phones.
+    fn is_named_in(&self, address: usize) -> bool {
+        let before = &self.numbers.text[address..self.start_of_range().max(address)];
+        let is_of_phone = || {
+            labels::nearest(before)
+                .is_some_and(|label| label.is_adjacent && label.meaning == Meaning::Phone)
+        };
+        if self.has_plus() {
+            return !before.ends_with(char::is_alphanumeric);
+        }
+        addresses::may_name_phone(before) && is_of_phone()
     }
 
     /// Returns the end of a number that begins with a plus or two zeros and a country calling code.

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::numbers::first_bytes;
-use super::tables::words::units::{CAPITALS, CODES, COUNTED_THINGS};
+use super::tables::words::units::{
+    CAPITALS, CODES, COUNTED_THINGS, DENSE_COUNTED, EXTENSIONS, LAST_UNITS, UNITS,
+};
 
 /// Matches a sign or a code after an amount of any form.
 static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -14,10 +16,11 @@ static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
 });
 
-/// Matches a word for what a bare number or one with groups of thousands counts.
+/// Matches a word or a unit for what a bare number or one with groups of thousands counts. Units of one letter and the like stand at
+/// the end of a clause.
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(&format!(
-        r"^ ?(?:(?i:{COUNTED_THINGS}|us)\b|[个個人次件株])"
+        r"^ ?(?:(?i:{COUNTED_THINGS}|us)\b|(?:{UNITS})(?:$|[^\p{{L}}\p{{N}}])|B(?:$|[^\p{{L}}\p{{N}}.]|\.$|\. [^A-Z])|(?:{LAST_UNITS})(?:$|[,;:!?)\]/\n]|\.(?:$|\s))|{DENSE_COUNTED})"
     ))
 });
 
@@ -27,11 +30,8 @@ static OPERATOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Matches the ending of a file's name.
-static EXTENSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(
-        r"^\.(?i:pdf|png|jpe?g|gif|svg|webp|heic|tiff?|bmp|txt|log|csv|tsv|json|xml|ya?ml|html?|docx?|xlsx?|pptx?|odt|zip|gz|tar|mp[34]|mov|avi|wav|bak|db|eml|ics|parquet|sql|md)\b",
-    )
-});
+static EXTENSION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| pattern(&format!(r"^\.(?i:{EXTENSIONS})\b")));
 
 fn pattern(pattern: &str) -> Option<Regex> {
     Regex::new(&pattern.replace("    ", "")).ok()

@@ -78,8 +78,17 @@ pub(super) fn is_number_of_thing(clause: &str) -> bool {
             | "číslo"
             | "αριθμός"
             | "αρ"
+            | "código"
+            | "codigo"
+            | "codice"
+            | "cod"
+            | "kód"
+            | "koodi"
+            | "κωδικός"
+            | "код"
     );
     let needs_of = !has_noun_next;
+    let is_of = |word: &str| is_of(word) || (word == "i" && tokens[number].word == "numri");
     if needs_of && !between.iter().any(|token| is_of(&token.word)) {
         return false;
     }
@@ -117,7 +126,7 @@ fn is_possessive(word: &str) -> bool {
 }
 
 fn is_of(word: &str) -> bool {
-    const OF: &str = "de|du|des|d|del|della|dello|dell|di|do|da|dos|das|van|von|av|af|of|des|der|la|l|el|o|a|za|al|ya|wa";
+    const OF: &str = "ng|de|du|des|d|del|della|dello|dell|di|do|da|dos|das|van|von|av|af|of|des|der|la|l|el|o|a|za|al|ya|wa";
     OF.split('|').any(|of| of == word)
 }
 

@@ -318,3 +318,130 @@ fn what_belongs_to_a_phone_has_other_numbers() {
     stays("sipariş numaram 0541 555 01 23");
     becomes("numaram 5415550123", "numaram [PHONE]");
 }
+
+#[test]
+fn an_iban_with_wrong_digits_holds_no_phone_and_no_card() {
+    stays("They gave me DE12 5001 0517 0648 4898 91 but it fails");
+    stays("IBAN NL99 ABNA 0417 1643 01 klopt niet");
+    stays("FR11 2004 1010 0505 0001 3M02 607 est refusé");
+    stays("DE12 4111 1111 1111 1111 11");
+    becomes(
+        "DE12 5001 0517 0648 4898 91, Tel. 0171 2345678",
+        "DE12 5001 0517 0648 4898 91, Tel. [PHONE]",
+    );
+    becomes("room DE12 4111 1111 1111 1111", "room DE12 [CARD]");
+    becomes("DE89 3704 0044 0532 0130 00 0171 2345678", "[IBAN] [PHONE]");
+}
+
+#[test]
+fn numbers_in_addresses_and_names_of_files_are_no_phones() {
+    stays("see example.com/p/07400512051/reviews");
+    stays("cdn.example.net/v/2065558812/hls/720p.m3u8");
+    stays("call me after you read example.com/p/07400512051");
+    stays("www.example.fr?id=0612345678");
+    stays("GET /v1/phones/4155552671");
+    stays("2065558812-backup.tar.gz");
+    stays("D:/scans/0301234567/1");
+    becomes("wa.me/491711234567", "wa.me/[PHONE]");
+    becomes(
+        "example.com/call?tel=0612345678",
+        "example.com/call?tel=[PHONE]",
+    );
+    becomes(
+        "see example.com or 0612345678.",
+        "see example.com or [PHONE].",
+    );
+    becomes("mail ann@example.com/0612345678", "mail [EMAIL]/[PHONE]");
+}
+
+#[test]
+fn units_after_a_number_count_it() {
+    for unit in [
+        "B in 00:14:22",
+        "octets",
+        "bit/s",
+        "kB/s",
+        "Hz",
+        "Pa",
+        "kWh",
+        "m²",
+        "km³",
+        "µs",
+        "mAh",
+        "rows",
+        "pcs",
+        "Stk",
+        "шт",
+        "пользователей",
+        "satır",
+        "baris",
+        "字节",
+        "バイト",
+        "건",
+        "بايت",
+        "בייט",
+        "बाइट",
+        "ไบต์",
+    ] {
+        stays(&format!("4155552671 {unit}"));
+    }
+    becomes("4155552671 B. Smith", "[PHONE] B. Smith");
+    becomes("4155552671 at five", "[PHONE] at five");
+    becomes("4155552671 A friend", "[PHONE] A friend");
+    becomes("13812345678回电", "[PHONE]回电");
+}
+
+#[test]
+fn words_for_phone_take_prefixes() {
+    for words in [
+        "رقم التليفون",
+        "رقم التلفون",
+        "وتليفون البيت",
+        "بالموبايل",
+        "للجوال",
+        "رقم المحمول",
+        "شماره تلفن",
+        "تلفن همراه",
+        "شماره واتساپ",
+        "میرا موبائل نمبر",
+        "מספר הטלפון",
+        "בפלאפון",
+        "לנייד",
+        "मोबाईल नं",
+        "दूरभाष",
+        "টেলিফোন নম্বর",
+        "φαξ",
+        "вацап",
+        "หมายเลขติดต่อ",
+    ] {
+        becomes(&format!("{words} 01001258545"), &format!("{words} [PHONE]"));
+    }
+}
+
+#[test]
+fn more_things_have_numbers() {
+    for words in [
+        "numéro de prêt",
+        "Mietvertrag",
+        "żądanie nr",
+        "kod do drzwi",
+        "номер двигателя",
+        "αίτηση",
+        "รหัสนักศึกษา",
+        "เลขวีซ่า",
+        "numero ng resibo",
+        "numri i faturës",
+        "phone bill",
+        "codice errore",
+        "处方号",
+    ] {
+        stays(&format!("{words} 0612345678"));
+    }
+    becomes(
+        "numero ng nanay ko 0905 127 8388",
+        "numero ng nanay ko [PHONE]",
+    );
+    becomes("หมายเลขของฉัน 081-230-3399", "หมายเลขของฉัน [PHONE]");
+    stays("mehr als 4155552671");
+    stays("больше чем 4155552671");
+}

@@ -36,7 +36,7 @@ fn numbers_without_end_are_no_data() {
 fn the_time_is_linear_in_the_length_of_the_text() {
     let pieces = "1-|1 |1 415 555 |+1 415 |+49 |(0|a@|a@b.|@|a at b dot |a.|ssn |07 |４１ |字@|passport |passport a1|DE89 |\
         DE89-3704-|110105 19491231 |4111|4111 |4111 1111 1111 |tel 1|order 4155552671 |0|0.|00 |1\u{336}|\u{200b}|[at]|[dot]|\
-        550e8400-|{\"a\":|call |订单 1|电话";
+        550e8400-|{\"a\":|call |订单 1|电话|DE12 5001 |DE12 |iban 1 |/a/0612345|example.com/0612345 |รหัส|เลข 1|4155552671 B";
     for piece in pieces.split('|') {
         let [once, twice, four_times] =
             [1000, 2000, 4000].map(|times| steps_of(&piece.repeat(times)).max(1));

@@ -79,7 +79,7 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
     ),
     (
         "registers of companies and taxes",
-        "inn|kpp|ogrn|snils|okpo|edrpou|bik|iin|unp|egn|eik|bulstat|afm|amka|gemi|siret|siren|duns|abn|acn|arbn|nip|regon|krs|pesel|\
+        "iban|bic|swift|bic/swift|ibans|ибан|ιβαν|آيبان|الآيبان|الايبان|شبا|שיבא|inn|kpp|ogrn|snils|okpo|edrpou|bik|iin|unp|egn|eik|bulstat|afm|amka|gemi|siret|siren|duns|abn|acn|arbn|nip|regon|krs|pesel|\
          kvk|bsn|rsin|btw|cnpj|cpf|cep|rg|pis|cnh|renavam|ctps|tin|gln|npi|sscc|oid|nir|niss|nzbn|ird|tfn|bsb|utr|nhs|nino|hmrc|crn|\
          sin|aba|routing|sort code|ust|idnr|steuer|stnr|hrb|hra|handelsregister|uid-nr|ahv|blz|plz|svnr|tva|iva|p.iva|p. iva|\
          partita iva|c.f.|codice fiscale|cf|rea|ico|ičo|dič|ičdph|ič dph|r. č.|r.č.|rč|vs|ks|ss|cif|nif|nipc|dni|rut|rfc|curp|clabe|\
@@ -281,6 +281,33 @@ pub(in crate::filters::redact) const NEXT_THINGS: &[(&str, &str)] = &[
          faktura*|faktur*|narudžb*|biljet*|شمارە",
     ),
     (
+        "more documents and things that have numbers, Latin",
+        "phone bill|phone bills|telephone bill|mobile bill|phone contract|phone plan|phone model|facture de téléphone|facture téléphone|factura del teléfono|factura de teléfono|conta de telefone|conta do telefone|bolletta del telefono|bolletta telefonica|rachunek za telefon|\
+         bancaire|bancario|bancaria|bancário|bancária|bankowe|bankowego|carné de biblioteca|průkaz do knihovny|čtenářský průkaz|dosar daună|permis bibliotecă|comandă de lucru|šifra vrata|šifra proizvoda|koda vrat|koda napake|potrdil*|sluitkas|padala|case file|file number|imo|penalty notice|parcel of land|visa application|baggage tag|bag tag|luggage tag|claim check|microchip|chip number|storage unit|locker|lockers|loan|mortgage|lease|permit no|anfrage|reservierung|reservierungsn*|darlehen*|frachtbrief*|vorfall*|strafzettel*|\
+         mietvertrag*|spendenquittung*|bibliotheksausweis|carte de bibliothèque|carte de fidélité|carte d'embarquement|bon cadeau|code porte|code erreur|digicode|consigne|carné*|préstamo*|cheque regalo|contenedor*|artículo*|denuncia*|visado*|alquiler|arriendo|\
+         cacifo*|armário*|cartão da biblioteca|empréstimo*|orçamento*|vale presente|contentor|artigo*|ordem de serviço|prestito*|preventivo*|buono regalo|bagaglio*|articolo*|fascicolo*|tessera biblioteca|kluis*|track en trace|track & trace|bibliotheekpas|lening*|\
+         cadeaubon*|perceel*|pakbon*|boete*|visum*|werkbon*|betalingskenmerk*|monster|skåp*|ansökan|lån*|licens*|offert*|fastighet*|följesedel*|böter|lott|arbetsorder*|hyreskontrakt*|lånekort|skap|søknad*|lisens*|tilbud*|transaksjon*|resept*|følgeseddel*|bot|lodd|kid-nummer|skab|ansøgning*|\
+         bøde*|rykker*|lånerkort|lokero*|kaappi*|hakemu*|laina*|lupa*|tarjou*|tapahtuma*|resepti*|lähetyslista*|valitus*|sakko*|arpa*|viisumi*|näyte*|kuitti*|palautus*|skrytk*|kredyt*|ofert*|kontener*|kod do drzwi|kod błędu|wiza|wizy|dowód wpłaty|numer członkowski|numer inwentarzowy|\
+         numer pracownika|numer bagażu|numer silnika|numer nadwozia|žádost*|půjčk*|nabídk*|kód dveří|kód chyby|dodací list|pokut*|vízum*|účtenk*|úvěr*|žiados*|pôžičk*|ponuk*|poukážk*|bloček|bločk*|úver*|szekrény*|hibajegy*|kérelem*|kérelm*|olvasójegy*|kölcsön*|garanci*|engedély*|ajánlat*|\
+         tranzakció*|szállítólevél*|bírság*|sorsjegy*|vízum*|minta|munkalap*|nyugta|nyugtá*|hitel*|közlemény*|dulap*|dosar*|tichet*|număr matricol|număr membru|permis*|credit|creditul*|ofert*|marcă|cod ușă|cod eroare|cod produs|serie șasiu|aviz*|amend*|viză|vizei|probă|probei|împrumut*|\
+         koli|kütüphane kartı|garanti belgesi|hediye çeki|parsel*|irsaliye*|iş emri*|ormarić*|šteta|štete|zahtev*|zahtjev*|kredit*|garancij*|dozvol*|ponuda|ponude|serija|serije|vaučer*|šifra*|kod greške|otpremnic*|žalb*|kazna|kazne|viza|vize|uzorak|uzork*|priznanic*|jamstv*|čestic*|prigovor*|potvrd*|\
+         omaric*|škod*|zahtevek|številka stranke|števec|števc*|dovoljenj*|ponudb*|koda*|dobavnic*|pritožb*|kazen|vizum*|spintel*|žala|žalos|prašym*|skaitikl*|paskol*|leidim*|pasiūlym*|partij*|operacij*|receptas|byla|bylos|sklyp*|važtarašt*|bauda|baudos|mėgin*|kvitas|kvito|skapī*|paka|pakas|atlīdzīb*|\
+         pieteikum*|skaitītāj*|aizdevum*|atļauj*|piedāvājum*|darījum*|konts|konta|recepte*|lieta|lietas|pavadzīm*|sods|vīza*|paraug*|kvīts|kvīt*|čeks|čeka|kapp|kapi|seerianumb*|pakk|paki|kahju*|taotlus*|liikmenumb*|poliis*|laen|laenu|luba|loa|pakkumi*|tehing*|retsept*|toimik*|veakood*|saateleht|\
+         saatelehe|trahv*|viisa|proov|proovi|kviitung*|nim|nisn|kod baucar|kod pintu|kod ralat|locker ng|serial number ng|tracking number ng|sê-ri|hội viên|thẻ thư viện|số máy móc|phiếu giao hàng|paquet|sol·licitud|pòlissa|comptador|rebut|expedient|sluitkas*|raðnúmer|numri i llogarisë|dosje*|çështje*|\
+         iş nömrəsi̇|kitabxana|chipnummer|stelnummer|kv. nr|kvittun*|beiðni*|umsókn*|trygging*|leyfi*|gjafabréf|lán|sekt|aikštel*|hyrje*|porosi*|kontratë*|biletë*|kërkes*",
+    ),
+    (
+        "more documents and things that have numbers, other scripts",
+        "پلاک ثبتی|ثبتی|شناسه پرداخت|دוח חניה|חניה|שיפרا|шкафче|шкафчет*|резервац*|щета|щети|електромер*|водомер*|кредит*|гаранц*|разрешителн*|оферт*|партид*|служебен номер|транзакц*|рецепт*|код за вратата|код на грешка|рама|глоб*|виза|визы|визе|проба|пробы|касова бележка|разписк*|заем|заема|συμβόλαι*|ντουλάπ*|ζημι*|αίτημα*|αιτήμα*|\
+         αίτησ*|κάρτα βιβλιοθήκης|ασφαλιστήρι*|μετρητ*|δάνει*|εγγύησ*|άδεια|άδειας|προσφορ*|παρτίδ*|κουπόνι*|συναλλαγ*|συνταγ*|οικόπεδ*|πρόστιμ*|λαχεί*|βίζα|δείγμα*|απόδειξ*|χρέωσ*|ячейк*|шкафчик*|убыт*|зачётк*|зачетк*|заём|займ*|гаранти*|разрешени*|предложение|партия|партии|сертификат*|\
+         платёж*|платеж*|код двери|код ошибки|код домофона|домофон*|двигател*|кузов*|контейнер*|штраф*|постановлен*|анализ*|наряд*|абонемент*|свидетельств*|карта лояльности|карты лояльности|место хранения|ордер*|лицензи*|акт|акта|комірк*|збит*|звернен*|заліков*|гаранті*|дозв*|дозвол*|пропозиц*|\
+         партія|партії|сертифікат*|транзакці*|платіж*|код дверей|код помилки|двигун*|ділянк*|віза|візи|перепустк*|посвідчен*|свідоцтв*|ліценз*|уговор*|пакет*|ормарић*|штета|жалб*|казна|бројило|бројила|захтев*|дозвол*|потврд*|مكتبة|المكتبة|الباب|الخطأ|بوليصة الشحن|الشحن|أمر العمل|امر العمل|\
+         رمز*|خزانة*|الخزانة*|قرض*|القرض*|ضمان*|الضمان*|رخصة*|الرخصة*|عينة*|العينة*|تأشيرة*|التأشيرة*|مخالفة*|المخالفة*|سند*|السند*|پلاک*|بارنامه*|اشتراک*|قبض*|شناسه ملی|کمد*|گارانتی*|لاکر|معاہدہ|رسید*|לוקר*|הלוקר|תביע*|התביעה|כרטיס קורא|הלוואה*|אחריות|רישיון*|הרישיון|הצעת מחיר|אצווה|שובר*|\
+         השובר|עסקה*|העסקה|מרשם*|מכולה*|המכולה|שלדה*|השלדה|חלקה|גוש|מק\"ט|מקט|קנס*|הקנס|דוח*|הדוח|ויזה|דגימ*|הדגימה|תעודת*|ת\"ז|ח\"פ|柜子号码|处方号|處方號|发动机号|發動機號|户口本号|戶口名簿|标本号|標本號|样本号|样品号|机身号|主机号|房号|地番|領収書番号|오류코드|품번|\
+         сериялық|шот|келісімшарт*|шкаф*|жөнелтілім*|өтініш*|есептегіш*|түбіртек*|нэхэмжлэх*|гэрээ*|сериал*|тасалбар*|өргөдл*|данс*|тоолуур*|የትዕዛዝ|ትዕዛዝ|የደረሰኝ|ደረሰኝ|የውል|ውል|የሂሳብ|ሂሳብ|የቲኬት|ቲኬት|ინვოის*|ხელშეკრულებ*|სერიული|გზავნილ*|ჯავშ*|ბილეთ*|განცხად*|კლიენტ*|პოლის*|მრიცხველ*|ანგარიშ*|საქმ*|ქვით*|\
+         պայմանագ*|պահարան*|սերիական|առաքման|ամրագր*|տոմս*|դիմում*|հաշվիչ*|հաշիվ*|գործ|գործի|անդորրագ*|বিল|চুক্তি*|লকার*|সিরিয়াল*|সিরিয়াল*|বুকিং*|দাবি*|আবেদন*|রোল*|রোগীর|সদস্য*|পলিসি*|ঋণ*|লাইসেন্স*|লেনদেন*|মামলা*|চালান*|ভিসা*|রসিদ*|রেফারেন্স*|লকারের|সীল",
+    ),
+    (
         "orders and parcels",
         "delivery note|quote|estimate|csomag*|kiện hàng|đơn|buyurtma*|посилк*|пратк*|пошиљк*|тапсырыс*|захиалг*|δέμα*|պատվեր*|შეკვეთ*|חביל*|החביל*|طرد|الطرد|بسته|پارسل|पार्सल*|পার্সেল*|保险单|保險單|包裹|荷物|소포",
     ),
@@ -372,4 +399,4 @@ pub(in crate::filters::redact) const BARE_THINGS: &[(&str, &str)] = &[(
 /// Words for number and code. With a word for a thing next to them they name its number, as "meter number" and "numéro de compteur" do.
 pub(in crate::filters::redact) const NUMBER_WORDS: &str = "number|numbers|no|num|nr|n|nº|n°|№|numéro|numero|número|núm|nro|nummer|nummern|numer|numeru|číslo|čísla|cislo|cisla|č|szám|száma|număr|numărul|numar|numarul|numri|\
     nr-ul|broj|broja|br|številka|stevilka|št|номер|номера|номером|номерът|број|бр|αριθμός|αριθμό|αριθ|αρ|numara|numarası|numarasi|numaram|numaramız|nömrəm|numeroni|нөмірі|номери|дугаар|raqami|namba|nambari|nömrə|nömrəsi|no'su|nosu|numeris|numurs|number|رقم|الرقم|شماره|نمبر|\
-    מספר|מס|संख्या|नंबर|नम्बर|क्रमांक|নম্বর|নাম্বার|எண்|నంబర్|ಸಂಖ್ಯೆ|നമ്പർ|નંબર|ਨੰਬਰ|số|nomor|nombor|หมายเลข|เลข|번호|ნომერი|համար|kod|kód|code|código|codice|codigo|cod|koodi|κωδικός|κωδ|код|کد|كود|קוד|mã|kode|id";
+    מספר|מס|संख्या|नंबर|नम्बर|क्रमांक|নম্বর|নাম্বার|எண்|నంబర్|ಸಂಖ್ಯೆ|നമ്പർ|નંબર|ਨੰਬਰ|số|nomor|nombor|หมายเลข|เลข|번호|ნომერი|համար|ቁጥር|нөмір|дугаар|raqam|kod|kód|code|código|codice|codigo|cod|koodi|κωδικός|κωδ|код|کد|كود|קוד|mã|kode|id";
