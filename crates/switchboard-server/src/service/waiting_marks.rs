@@ -13,7 +13,7 @@ use switchboard_core::conversation::{Commit, ConversationStore, Expected, Head, 
 use switchboard_core::stream::EventKind;
 
 use super::{Caller, Service};
-use crate::changes::Change;
+use crate::changes::{Change, WaitingChange};
 use crate::error::ServiceError;
 use crate::runs::RunRecord;
 use crate::team::{EndStatus, ServedTeam};
@@ -126,11 +126,18 @@ impl Service {
 
     fn tell_of_waiting(&self, tenant: &Tenant, id: &Arc<str>, is_waiting: bool) {
         let conversation = id.clone();
-        let change = Change::Waiting {
+        let change = WaitingChange {
             conversation,
             is_waiting,
         };
-        self.0.changes.tell(tenant, change);
+        self.0.changes.tell(tenant, Change::Waiting(change));
+    }
+
+    /// Returns `true` if the store has the mark of a conversation.
+    async fn has_stored_mark(&self, tenant: &Tenant, id: &Arc<str>) -> bool {
+        let name = tenant.record_name(KIND, id);
+        let head = ConversationStore::head(&self.0.store, &name).await;
+        matches!(head, Ok(Some(_)))
     }
 
     /// Returns `true` if this process knows that the conversation waits.
