@@ -66,7 +66,7 @@ async fn voice_server_with(words: &[&str], store: Conversations) -> TestServer {
     );
     let served = ServedTeam::new("voice", team(&RuleModel::new()), ()).voice(models);
     let recorded = RecordingLimits::default();
-    TestServer::with(|builder| builder.team(served).record(recorded)).await
+    TestServer::with(|builder| builder.team(served).record(recorded).conversations(store)).await
 }
 
 /// A client of a session.
@@ -226,6 +226,9 @@ async fn a_spoken_conversation_is_handed_over_and_goes_on_as_text() {
             "playback": "clock",
         })
     );
+    let metrics = server.client.get("/metrics").await.text;
+    let open = "switchboard_realtime_sessions_open 1\n";
+    assert!(metrics.contains(open), "{metrics}");
     socket.send_audio(vec![1; 960]).await;
     socket
         .send(json!({"type": "text", "text": "My bill"}))
@@ -275,7 +278,8 @@ async fn a_spoken_conversation_is_handed_over_and_goes_on_as_text() {
     let metrics = server.client.get("/metrics").await.text;
     for line in [
         "switchboard_realtime_sessions_total{team=\"spoken\",reason=\"client\"} 1",
-        "switchboard_realtime_sessions_open 0",
+        "switchboard_realtime_sessions_open 0\n",
+        "switchboard_realtime_session_seconds_count{team=\"spoken\"} 1",
         "switchboard_handoffs_total{team=\"spoken\",from=\"Desk\",to=\"Billing\",status=\"taken\"} 1",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
