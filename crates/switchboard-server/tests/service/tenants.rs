@@ -1,5 +1,7 @@
 //! Every endpoint with the key of the wrong tenant.
 
+mod routes;
+
 use serde_json::{Value, json};
 use switchboard_server::{Keys, RecordingLimits, make_key};
 
