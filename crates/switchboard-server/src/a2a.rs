@@ -59,7 +59,6 @@ pub(crate) fn card_routes() -> Router<Service> {
 
 /// The operations.
 pub(crate) fn routes() -> Router<Service> {
-    let push = "/a2a/{team}/tasks/{task}/pushNotificationConfigs";
     Router::new()
         .route("/a2a/{team}", post(json_rpc::call))
         // Some clients end every address with a slash.
@@ -72,11 +71,11 @@ pub(crate) fn routes() -> Router<Service> {
             get(http_json::task).post(http_json::task),
         )
         .route(
-            push,
+            "/a2a/{team}/tasks/{task}/pushNotificationConfigs",
             get(http_json::push_notifications).post(http_json::push_notifications),
         )
         .route(
-            &format!("{push}/{{config}}"),
+            "/a2a/{team}/tasks/{task}/pushNotificationConfigs/{config}",
             get(http_json::push_notifications).delete(http_json::push_notifications),
         )
         .route(

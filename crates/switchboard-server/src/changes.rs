@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -14,33 +15,51 @@ const CAPACITY: usize = 1024;
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Change {
-    Conversation {
-        id: Arc<str>,
-        change: &'static str,
-    },
-    Run {
-        id: Arc<str>,
-        conversation: Option<Arc<str>>,
-        status: &'static str,
-    },
-    Waiting {
-        conversation: Arc<str>,
-        is_waiting: bool,
-    },
-    Team {
-        name: Arc<str>,
-        version: Arc<str>,
-    },
+    Conversation(ConversationChange),
+    Run(RunChange),
+    Waiting(WaitingChange),
+    Team(TeamChange),
+}
+
+/// A conversation has changed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ConversationChange {
+    pub(crate) id: Arc<str>,
+    /// `created`, `changed` or `deleted`.
+    pub(crate) change: &'static str,
+}
+
+/// A run has begun or ended.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct RunChange {
+    pub(crate) id: Arc<str>,
+    pub(crate) conversation: Option<Arc<str>>,
+    /// `running`, `completed`, `waiting`, `stopped`, `cancelled` or `failed`.
+    pub(crate) status: &'static str,
+}
+
+/// A conversation waits for a decision or a person, or does not any more.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct WaitingChange {
+    pub(crate) conversation: Arc<str>,
+    pub(crate) is_waiting: bool,
+}
+
+/// A team was replaced.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct TeamChange {
+    pub(crate) name: Arc<str>,
+    pub(crate) version: Arc<str>,
 }
 
 impl Change {
     /// The name of the event.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
-            Self::Conversation { .. } => "conversation",
-            Self::Run { .. } => "run",
-            Self::Waiting { .. } => "waiting",
-            Self::Team { .. } => "team",
+            Self::Conversation(_) => "conversation",
+            Self::Run(_) => "run",
+            Self::Waiting(_) => "waiting",
+            Self::Team(_) => "team",
         }
     }
 }

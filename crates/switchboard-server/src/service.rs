@@ -48,7 +48,7 @@ use self::processes::Renewal;
 use self::resumptions::Beginning;
 use self::start::RunIdentity;
 use self::waiting_marks::WaitingMarks;
-use crate::changes::{Change, Changes};
+use crate::changes::{Change, Changes, TeamChange};
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::{Key, Keys};
@@ -256,7 +256,8 @@ impl Service {
         let (name, version) = (team.name().into(), team.version().into());
         *known = team;
         drop(teams);
-        self.0.changes.tell_all(Change::Team { name, version });
+        let change = TeamChange { name, version };
+        self.0.changes.tell_all(Change::Team(change));
         true
     }
 

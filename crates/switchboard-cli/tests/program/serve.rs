@@ -1,5 +1,8 @@
 //! `switchboard serve` and `switchboard key`.
 
+#[cfg(unix)]
+mod shutdown;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};

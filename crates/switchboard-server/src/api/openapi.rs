@@ -16,6 +16,8 @@ use super::types::{
     SearchResults, StudioBody, TeamBody, TeamList, TicketBody, TurnList,
 };
 use super::waiting::WaitingList;
+use crate::changes::{ConversationChange, RunChange, TeamChange, WaitingChange};
+use crate::recording::Row;
 use crate::team_source::Completions;
 
 pub(super) async fn document() -> Json<Value> {
@@ -129,7 +131,7 @@ fn query(name: &str, description: &str, is_required: bool, schema: &Value) -> Va
            "schema": schema})
 }
 
-/// The schema of one server-sent event.
+/// The schema of one event of a run.
 fn event_schema() -> Value {
     json!({
         "type": "object",
@@ -140,6 +142,47 @@ fn event_schema() -> Value {
             "data": {"type": "string", "description": "An object with `type`, `agent` and `turn` as JSON."},
         },
     })
+}
+
+/// The schema of a server-sent event of this name, whose data is JSON of a schema.
+fn named_event(name: &str, data: &Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"const": name},
+            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
+        },
+    })
+}
+
+/// The content of a stream of such events.
+fn stream_of(events: &[(&str, Value)]) -> Vec<(&'static str, Value)> {
+    let events = events.iter().map(|(name, data)| named_event(name, data));
+    vec![(
+        "text/event-stream",
+        json!({"oneOf": events.collect::<Vec<_>>()}),
+    )]
+}
+
+/// The events of `/api/events`.
+fn changes(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
+    stream_of(&[
+        ("hello", json!({"type": "object"})),
+        ("conversation", reference::<ConversationChange>(schemas)),
+        ("run", reference::<RunChange>(schemas)),
+        ("waiting", reference::<WaitingChange>(schemas)),
+        ("team", reference::<TeamChange>(schemas)),
+        ("missed", json!({"type": "object"})),
+    ])
+}
+
+/// The events of a recording.
+fn row_changes(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
+    stream_of(&[
+        ("row", reference::<Row>(schemas)),
+        ("end", json!({"type": "object"})),
+    ])
 }
 
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
@@ -170,7 +213,6 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             ("text/event-stream", events),
         ]
     };
-    let events_only = vec![("text/event-stream", event_schema())];
     let drawing = vec![
         ("text/plain", json!({"type": "string"})),
         ("image/svg+xml", json!({"type": "string"})),
@@ -274,9 +316,9 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         ),
         get(
             "/api/events",
-            "Follows changes of conversations, runs and teams.",
+            "Follows changes of conversations, runs, waits and teams.",
             &[],
-            events_only.clone(),
+            changes(schemas),
             &[],
         ),
         get(
@@ -472,7 +514,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             "/api/runs/{run}/events",
             "Follows the events of a run, from the first or after one that was seen.",
             &[&run, &last_event],
-            events_only.clone(),
+            vec![("text/event-stream", event_schema())],
             &["404"],
         ),
         get(
@@ -486,7 +528,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             "/api/runs/{run}/recording/events",
             "Follows the rows of a recording as they change.",
             &[&run],
-            events_only,
+            row_changes(schemas),
             &["404"],
         ),
         get(

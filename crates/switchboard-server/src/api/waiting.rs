@@ -96,8 +96,8 @@ async fn next_change(
     loop {
         tokio::select! {
             change = reader.next() => match change {
-                Some(NextChange::Change(Change::Team { name, .. }))
-                    if service.team(caller, &name).is_err() => {}
+                Some(NextChange::Change(Change::Team(team)))
+                    if service.team(caller, &team.name).is_err() => {}
                 change => return change,
             },
             _ = pause.tick() => {

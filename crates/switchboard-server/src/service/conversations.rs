@@ -13,7 +13,7 @@ use switchboard_core::conversation::{
 };
 
 use super::{Caller, Service};
-use crate::changes::Change;
+use crate::changes::{Change, ConversationChange};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::realtime::CloseReason;
 use crate::recording::cut;
@@ -384,7 +384,7 @@ impl Service {
     }
 
     pub(super) fn tell_of_conversation(&self, caller: &Caller, id: Arc<str>, change: &'static str) {
-        let change = Change::Conversation { id, change };
+        let change = Change::Conversation(ConversationChange { id, change });
         self.0.changes.tell(&caller.tenant, change);
     }
 

@@ -10,7 +10,7 @@ use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 
 use super::{Caller, Follower, Service, draining, status_name};
-use crate::changes::Change;
+use crate::changes::{Change, ConversationChange, RunChange};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventLog, LogLimits};
 use crate::keys::random_id;
@@ -216,17 +216,16 @@ impl Service {
         let conversation = run.conversation.clone();
         if let Some(id) = conversation.clone() {
             let change = "changed";
-            changes.tell(&run.tenant, Change::Conversation { id, change });
+            let change = Change::Conversation(ConversationChange { id, change });
+            changes.tell(&run.tenant, change);
         }
         let id = run.id.clone();
-        changes.tell(
-            &run.tenant,
-            Change::Run {
-                id,
-                conversation,
-                status,
-            },
-        );
+        let change = RunChange {
+            id,
+            conversation,
+            status,
+        };
+        changes.tell(&run.tenant, Change::Run(change));
     }
 
     /// The prices of models for a run of a team, of which the last that has a model counts: those of other teams, of

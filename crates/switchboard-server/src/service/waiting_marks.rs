@@ -13,7 +13,7 @@ use switchboard_core::conversation::{Commit, ConversationStore, Expected, Head, 
 use switchboard_core::stream::EventKind;
 
 use super::{Caller, Service};
-use crate::changes::Change;
+use crate::changes::{Change, WaitingChange};
 use crate::error::ServiceError;
 use crate::runs::RunRecord;
 use crate::team::{EndStatus, ServedTeam};
@@ -32,6 +32,13 @@ pub(super) struct WaitingMarks(Mutex<HashSet<(Tenant, Arc<str>)>>);
 impl WaitingMarks {
     fn marked(&self) -> MutexGuard<'_, HashSet<(Tenant, Arc<str>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The conversations of a tenant.
+    fn of(&self, tenant: &Tenant) -> HashSet<Arc<str>> {
+        let marked = self.marked();
+        let own = marked.iter().filter(|(owner, _)| owner == tenant);
+        own.map(|(_, id)| id.clone()).collect()
     }
 }
 
@@ -91,11 +98,14 @@ impl Service {
 
     /// Notes after an answer of a realtime session if its conversation waits, and tells clients of the change.
     pub(crate) async fn note_spoken(&self, caller: &Caller, id: &Arc<str>) {
-        let is_marked = self.is_marked_waiting(&caller.tenant, id);
+        let tenant = &caller.tenant;
+        let is_marked = self.is_marked_waiting(tenant, id);
         match self.waiting_for(caller, id).await {
-            Ok(wait) if wait.is_some() == is_marked => {}
-            Ok(_) if is_marked => self.unmark_waiting(&caller.tenant, id).await,
-            Ok(_) => self.mark(&caller.tenant, id).await,
+            // Another process removes the mark when it carries out a decision.
+            Ok(Some(_)) if is_marked && self.has_stored_mark(tenant, id).await => {}
+            Ok(Some(_)) => self.mark(tenant, id).await,
+            Ok(None) if is_marked => self.unmark_waiting(tenant, id).await,
+            Ok(None) => {}
             Err(error) => tracing::warn!(%error, "a conversation could not be looked at"),
         }
         self.tell_of_conversation(caller, id.clone(), "changed");
@@ -103,13 +113,13 @@ impl Service {
 
     /// Marks a conversation that waits.
     pub(super) async fn mark(&self, tenant: &Tenant, id: &Arc<str>) {
-        let key = (tenant.clone(), id.clone());
-        self.0.waiting.marked().insert(key);
         let mark = Commit::new(Expected::Any, Vec::new());
         let name = tenant.record_name(KIND, id);
         if let Err(error) = ConversationStore::commit(&self.0.store, &name, mark).await {
             tracing::warn!(%error, "a conversation that waits could not be marked");
         }
+        let key = (tenant.clone(), id.clone());
+        self.0.waiting.marked().insert(key);
         self.tell_of_waiting(tenant, id, true);
     }
 
@@ -126,11 +136,18 @@ impl Service {
 
     fn tell_of_waiting(&self, tenant: &Tenant, id: &Arc<str>, is_waiting: bool) {
         let conversation = id.clone();
-        let change = Change::Waiting {
+        let change = WaitingChange {
             conversation,
             is_waiting,
         };
-        self.0.changes.tell(tenant, change);
+        self.0.changes.tell(tenant, Change::Waiting(change));
+    }
+
+    /// Returns `true` if the store has the mark of a conversation.
+    async fn has_stored_mark(&self, tenant: &Tenant, id: &Arc<str>) -> bool {
+        let name = tenant.record_name(KIND, id);
+        let head = ConversationStore::head(&self.0.store, &name).await;
+        matches!(head, Ok(Some(_)))
     }
 
     /// Returns `true` if this process knows that the conversation waits.
@@ -149,9 +166,13 @@ impl Service {
         query.folder = Some(tenant.record_folder(KIND));
         query.limit = Some(MAX_LISTED);
         let failed = |error| ServiceError::of_store(&error);
+        let known = self.0.waiting.of(tenant);
         let marks = ConversationStore::list(&self.0.store, &query)
             .await
             .map_err(failed)?;
+        if marks.len() < MAX_LISTED {
+            self.forget_decided(tenant, known, &marks);
+        }
         let mut waiting = Vec::new();
         for mark in marks.into_iter().rev() {
             let Some(id) = tenant.record_id(KIND, &mark.id).map(Arc::<str>::from) else {
@@ -172,6 +193,18 @@ impl Service {
             }));
         }
         Ok(waiting)
+    }
+
+    /// Forgets those of the known conversations whose marks another process has removed.
+    fn forget_decided(&self, tenant: &Tenant, mut known: HashSet<Arc<str>>, marks: &[Head]) {
+        for mark in marks {
+            if let Some(id) = tenant.record_id(KIND, &mark.id) {
+                known.remove(id);
+            }
+        }
+        for id in known {
+            self.0.waiting.marked().remove(&(tenant.clone(), id));
+        }
     }
 
     /// A conversation that has a mark; `None` if it does not wait any more.

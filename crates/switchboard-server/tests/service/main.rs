@@ -14,6 +14,7 @@ mod clients;
 mod contexts;
 mod durability;
 mod openai;
+mod openapi;
 mod operations;
 mod realtime;
 mod recordings;

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchboard_core::conversation::Conversations;
+use switchboard_core::guardrail::{HandoffGuardrail, HandoffVerdict};
+use switchboard_core::model::{Backoff, RetryDecision, RetryPolicy, RetrySettings};
 use switchboard_core::run::Price;
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{Agent, ModelSettings, Team, handoff};
 use switchboard_server::{Keys, Limits, ServedTeam, Server, Service, Tls, make_key};
 
 use crate::support::{
@@ -355,6 +359,68 @@ async fn metrics_count_runs_handoffs_tokens_and_errors() {
         !metrics.text.contains("c1"),
         "names of conversations are no labels"
     );
+}
+
+#[tokio::test]
+async fn metrics_count_retries_refused_handoffs_cost_and_refused_requests() {
+    let again = RetryPolicy::new(|_failure| RetryDecision::retry());
+    let pause = Backoff {
+        initial_delay: Some(Duration::from_millis(1)),
+        ..Backoff::default()
+    };
+    let settings = ModelSettings {
+        retry: Some(RetrySettings::new(3).policy(again).backoff(pause)),
+        ..ModelSettings::default()
+    };
+    let closed = HandoffGuardrail::new("closed", |_request| HandoffVerdict::refuse("Closed."));
+    let model = ScriptedModel::new()
+        .fail("busy")
+        .fail("busy")
+        .call("transfer_to_night", "{}")
+        .say("Come back tomorrow.");
+    let night: Agent = Agent::new("Night").handoff_description("The night.");
+    let day = Agent::new("Day")
+        .handoff(handoff(&night).guardrail(closed))
+        .model_settings(settings)
+        .model(model);
+    let team: Team = Team::new().agent(day).agent(night).build().unwrap();
+    let hotel = ServedTeam::new("hotel", team, ());
+    let price = Price::per_million(0.0, 1_000_000.0);
+    let mut limits = Limits::default();
+    limits.runs = 1;
+    let server = TestServer::with(|builder| {
+        let builder = builder.team(hotel).limits(limits);
+        builder.price("rules", price)
+    });
+    let server = server.await;
+    let client = &server.client;
+    let body = json!({"input": "a room", "team": "hotel"});
+    assert_eq!(client.post(MESSAGES, body).await.ok()["agent"], "Day");
+    // Each answer has 5 tokens, which cost 1 each.
+    for _ in 0..2 {
+        let body = json!({"input": "hello", "team": "support"});
+        let path = "/api/conversations/c2/messages";
+        client.post(path, body).await.ok();
+    }
+    let body = json!({"input": "slow please", "team": "support", "stream": true});
+    let path = "/api/conversations/c3/messages";
+    let slow = with_json(client.request("POST", path), &body);
+    let slow = client.open(slow).await;
+    let body = json!({"input": "hello", "team": "support"});
+    let refused = client.post("/api/conversations/c4/messages", body).await;
+    assert_eq!(refused.status, 503);
+    let metrics = client.get("/metrics").await.text;
+    for line in [
+        "switchboard_model_retries_total{team=\"hotel\"} 2",
+        "switchboard_handoffs_total{team=\"hotel\",from=\"Day\",to=\"Night\",status=\"refused\"} 1",
+        "switchboard_cost_total 10.0",
+        "switchboard_runs_running 1",
+        "switchboard_refused_total{reason=\"runs\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    server.model.gate.add_permits(1);
+    slow.rest().await;
 }
 
 #[tokio::test]

@@ -55,13 +55,18 @@ async fn realtime_server(
 
 /// A server with a team that has a voice pipeline, as `voice`.
 async fn voice_server(words: &[&str]) -> TestServer {
+    voice_server_with(words, Conversations::in_memory()).await
+}
+
+/// Such a server with this store.
+async fn voice_server_with(words: &[&str], store: Conversations) -> TestServer {
     let models = VoiceModels::new(
         ScriptedSpeechToText::new(words.iter().copied()),
         ScriptedTextToSpeech::new().per_character(Duration::from_millis(5)),
     );
     let served = ServedTeam::new("voice", team(&RuleModel::new()), ()).voice(models);
     let recorded = RecordingLimits::default();
-    TestServer::with(|builder| builder.team(served).record(recorded)).await
+    TestServer::with(|builder| builder.team(served).record(recorded).conversations(store)).await
 }
 
 /// A client of a session.
@@ -221,6 +226,9 @@ async fn a_spoken_conversation_is_handed_over_and_goes_on_as_text() {
             "playback": "clock",
         })
     );
+    let metrics = server.client.get("/metrics").await.text;
+    let open = "switchboard_realtime_sessions_open 1\n";
+    assert!(metrics.contains(open), "{metrics}");
     socket.send_audio(vec![1; 960]).await;
     socket
         .send(json!({"type": "text", "text": "My bill"}))
@@ -270,7 +278,8 @@ async fn a_spoken_conversation_is_handed_over_and_goes_on_as_text() {
     let metrics = server.client.get("/metrics").await.text;
     for line in [
         "switchboard_realtime_sessions_total{team=\"spoken\",reason=\"client\"} 1",
-        "switchboard_realtime_sessions_open 0",
+        "switchboard_realtime_sessions_open 0\n",
+        "switchboard_realtime_session_seconds_count{team=\"spoken\"} 1",
         "switchboard_handoffs_total{team=\"spoken\",from=\"Desk\",to=\"Billing\",status=\"taken\"} 1",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
@@ -375,6 +384,40 @@ async fn a_call_that_waits_in_a_spoken_conversation_is_listed_until_it_is_decide
     })
     .await;
     assert_eq!(listed().await, json!([]));
+}
+
+#[tokio::test]
+async fn a_spoken_call_that_waits_is_listed_though_another_process_decided_an_earlier_one() {
+    let store = Conversations::in_memory();
+    let speaking = voice_server_with(&[], store.clone()).await;
+    let deciding = voice_server_with(&[], store).await;
+    let listed = async |server: &TestServer| {
+        let waiting = server.client.get("/api/waiting").await.ok()["waiting"].clone();
+        let waiting = waiting.as_array().unwrap().iter();
+        let ids: Vec<String> = waiting
+            .map(|one| one["conversation"].as_str().unwrap().to_owned())
+            .collect();
+        ids
+    };
+    for _ in 0..2 {
+        let mut socket = open(&speaking, "voice", json!({"conversation": "v"})).await;
+        let text = json!({"type": "text", "text": "refund my bill"});
+        socket.send(text).await;
+        let frames = socket.until("approval_required").await;
+        let call = frames.last().unwrap()["waiting"][0]["call_id"].clone();
+        socket.send(json!({"type": "close"})).await;
+        socket.end().await;
+        until(|| async { listed(&deciding).await == ["v"] }).await;
+        let decision = json!({"decisions": [{"call_id": call, "approve": true}]});
+        let path = "/api/conversations/v/decisions";
+        let run = deciding.client.post(path, decision).await.ok();
+        assert_eq!(run["status"], "completed");
+        assert_eq!(listed(&deciding).await, [""; 0]);
+    }
+    // The process that has marked it knows of the decision once it reads the marks.
+    assert_eq!(listed(&speaking).await, [""; 0]);
+    let shown = speaking.client.get("/api/conversations").await.ok();
+    assert_eq!(shown["conversations"][0]["is_waiting"], false);
 }
 
 #[tokio::test]

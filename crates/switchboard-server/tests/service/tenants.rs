@@ -1,5 +1,7 @@
 //! Every endpoint with the key of the wrong tenant.
 
+mod routes;
+
 use serde_json::{Value, json};
 use switchboard_server::{Keys, RecordingLimits, make_key};
 
@@ -149,9 +151,18 @@ async fn no_endpoint_of_the_document_shows_or_changes_what_is_another_tenants() 
     let (alice, bob) = (&tenants.alice, &tenants.bob);
     let document = alice.get("/api/openapi.json").await.ok();
     let before = alice.get("/api/conversations/secret").await.ok();
-    let mut tried = 0;
+    let (mut tried, mut listed) = (0, 0);
     for (path, operations) in document["paths"].as_object().unwrap() {
         if !path.contains("{conversation}") && !path.contains("{run}") {
+            // A list; the changes have no end.
+            if operations.get("get").is_some() && path != "/api/events" {
+                let path = path.replace("{team}", "support");
+                let path = path.replace("{agent}", "Billing") + "?q=bill";
+                let shown = bob.get(&path).await.text;
+                let has_alices = shown.contains("my bill") || shown.contains(&tenants.run);
+                assert!(!has_alices, "{path}: {shown}");
+                listed += 1;
+            }
             continue;
         }
         let last = path.rsplit('/').next().unwrap();
@@ -181,7 +192,7 @@ async fn no_endpoint_of_the_document_shows_or_changes_what_is_another_tenants() 
             tried += 1;
         }
     }
-    assert!(tried > 12, "{tried}");
+    assert!(tried > 12 && listed > 8, "{tried} {listed}");
     let after = alice.get("/api/conversations/secret").await.ok();
     assert_eq!(after, before);
 }

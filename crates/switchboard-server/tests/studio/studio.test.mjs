@@ -206,6 +206,41 @@ test("an agent opens to its instructions, tools, handoffs and checks", async () 
   await shot("team");
 });
 
+test("the drawing has a dashed line for each condition, a shield for each guardrail, and plain lines for the rest", async () => {
+  await studio.page.evaluate(() => (location.hash = "#/team"));
+  await studio.see(".team-view .drawn-edge");
+  const edges = await studio.page.$$eval(".team-view .drawn-edge", (edges) => {
+    const shields = [...document.querySelectorAll(".team-view .guard")].map((shield) => {
+      const { e, f } = shield.transform.baseVal.consolidate().matrix;
+      return new DOMPoint(e + 7, f + 7);
+    });
+    return edges.map((edge) => {
+      const line = edge.querySelector(".line");
+      // The shields of other lines are farther away than their own size.
+      const along = (at) => line.getPointAtLength((at / 200) * line.getTotalLength());
+      const distance = (shield) => Math.min(...[...Array(100).keys()].map((at) => Math.hypot(along(at).x - shield.x, along(at).y - shield.y)));
+      return {
+        edge: edge.dataset.edge,
+        isDashed: getComputedStyle(line).strokeDasharray !== "none",
+        shields: shields.filter((shield) => distance(shield) < 2).length,
+        label: edge.getAttribute("aria-label"),
+      };
+    });
+  });
+  // A person hands back only what she was given.
+  assert.deepEqual(edges.filter(({ isDashed }) => isDashed).map(({ edge }) => edge), ["Billing>Ann", "Ann>Triage"]);
+  assert.deepEqual(edges.filter(({ shields }) => shields > 0).map(({ edge, shields }) => [edge, shields]), [["Triage>Partners", 1]]);
+  assert.equal((await studio.page.$$(".team-view .guard path")).length, 1);
+  assert.ok(edges.length > 5, `${edges.length} lines`);
+  const label = (name) => edges.find(({ edge }) => edge === name).label;
+  assert.match(label("Billing>Ann"), /tier == 'premium'/);
+  assert.match(label("Triage>Partners"), /no_account_numbers/);
+  // The legend says what they are.
+  const legend = await studio.page.$$eval(".legend li", (lines) => lines.map((line) => [line.textContent.trim(), getComputedStyle(line.querySelector("span")).borderTopStyle]));
+  assert.deepEqual(legend.filter(([, style]) => style === "dashed").map(([text]) => text), ["depends on a condition"]);
+  assert.ok(await studio.page.$(".legend .legend-guard"));
+});
+
 test("an approval is in sight everywhere; words go with it; it is given once, always, or refused", async () => {
   const id = await studio.talk("Refund the order A-17, amount 35");
   await studio.see(`.waiting-calls ${studio.test("approval")}`);
