@@ -1,5 +1,6 @@
 //! Replacing personal data by placeholders.
 
+mod applied;
 mod cards;
 mod class;
 mod columns;
@@ -24,14 +25,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use regex::Regex;
+use serde_json::Value;
 
+pub(crate) use self::applied::{AppliedRedaction, redact_added};
 use self::class::Classes;
 pub use self::class::Pii;
 use self::labels::Source;
 use self::parts::{Parts, Token};
 use self::prefilter::CharCounts;
 use self::replace::{Replacement, replace};
-use super::{Filter, IntoFilter, visible_items};
+use super::{Filter, IntoFilter};
 use crate::items::{Item, Search};
 use crate::json;
 
@@ -53,6 +56,10 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 /// this version does not know, keys inside them included. Identifiers and the names of tools stay, so that
 /// calls still match their outputs. Only the next agent's view changes: the items that a session stores are
 /// not redacted.
+///
+/// A redaction holds for everything that the handoff gives the next agent, wherever it stands in the chain:
+/// also for what later filters add, and for the payload, however it is
+/// [delivered](crate::handoff::HandoffBuilder::deliver). The callback of the handoff gets the original.
 ///
 /// | | found | not found |
 /// | --- | --- | --- |
@@ -289,6 +296,14 @@ impl Redaction {
         Some(redacted.unwrap_or_else(|_| Item::developer("[REDACTED]")))
     }
 
+    /// Redacts the payload of a handoff. Returns `None` if nothing was found.
+    fn payload(&self, payload: &Value) -> Option<Value> {
+        let redacted = self.json(&format!("[{payload}]"), JsonLevel::Nested)?;
+        // The result is valid JSON; if it were not, nothing of the payload may get out.
+        let mut redacted: Vec<Value> = serde_json::from_str(&redacted).unwrap_or_default();
+        Some(redacted.pop().unwrap_or_else(|| "[REDACTED]".into()))
+    }
+
     /// Redacts the strings and numbers of a JSON text. Returns `None` if nothing was found.
     fn json(&self, raw: &str, level: JsonLevel) -> Option<String> {
         let mut edits: Vec<(Token<'_>, String)> = Vec::new();
@@ -425,8 +440,8 @@ const fn count_steps(_: usize) {}
 
 impl<C: 'static> IntoFilter<C, Redaction> for Redaction {
     fn into_filter(self) -> Filter<C> {
-        visible_items::filter(move |visible| visible.replace(|item| self.item(item)))
-            .named("redact_pii")
+        let redaction = Arc::new(self);
+        Filter::new(move |data| applied::apply(&redaction, data)).named("redact_pii")
     }
 }
 
