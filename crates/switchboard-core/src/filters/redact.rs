@@ -31,7 +31,7 @@ pub(crate) use self::applied::{AppliedRedaction, redact_added};
 use self::class::Classes;
 pub use self::class::Pii;
 use self::labels::Source;
-use self::parts::{Parts, Token};
+use self::parts::{Joined, Parts, Token};
 use self::prefilter::CharCounts;
 use self::replace::{Replacement, replace};
 use super::{Filter, IntoFilter};
@@ -212,14 +212,22 @@ impl Redaction {
         let mut matches: Vec<Replacement<'_>> = data
             .filter(|found| found.range.start >= prefix_len)
             .collect();
-        for pattern in &self.patterns {
+        matches.extend(self.pattern_matches(text, prefix_len));
+        matches
+    }
+
+    fn pattern_matches(
+        &self,
+        text: &str,
+        prefix_len: usize,
+    ) -> impl Iterator<Item = Replacement<'_>> {
+        self.patterns.iter().flat_map(move |pattern| {
             let found = pattern.regex.find_iter(&text[prefix_len..]);
-            matches.extend(found.map(|found| Replacement {
+            found.map(move |found| Replacement {
                 range: prefix_len + found.start()..prefix_len + found.end(),
                 placeholder: &pattern.placeholder,
-            }));
-        }
-        matches
+            })
+        })
     }
 
     /// Redacts the value of a JSON key. The key may tell what a number is, and so may the key around one
@@ -291,6 +299,7 @@ impl Redaction {
             item.note_clean_of(self.search);
             return None;
         };
+        let redacted = parts::without_emptied(item.as_json(), &redacted).unwrap_or(redacted);
         // The result is valid JSON; if it were not, nothing of the item may get out.
         let redacted = Item::from_json(redacted);
         Some(redacted.unwrap_or_else(|_| Item::developer("[REDACTED]")))
@@ -358,27 +367,42 @@ impl Redaction {
 
     /// Redacts the parts of a message, also data that goes on in the next part.
     fn parts<'a>(&self, parts: Parts<'a>, edits: &mut Vec<(Token<'a>, String)>) {
-        let (only, tokens) = parts.into_tokens();
-        if let Some(only) = only {
-            edits.extend(self.token(&only).map(|redacted| (only, redacted)));
-            return;
+        for run in parts.into_runs() {
+            let redacted: Vec<Option<String>> = match &*run {
+                [only] => vec![self.token(only)],
+                tokens => self.texts(&parts::texts_of(tokens)),
+            };
+            let edited = run.into_iter().zip(redacted);
+            edits.extend(edited.filter_map(|(token, redacted)| Some((token, redacted?))));
         }
-        let mut redacted: Vec<Option<String>> = Vec::new();
-        if let Some(texts) = parts::searchable_texts(&tokens) {
-            let found = detect::find(&texts.concat(), self.classes, Source::Text);
-            let own = texts.iter().map(|text| self.matches(text, 0, Source::Text));
-            let mut matches: Vec<_> = own.collect();
-            for found in found {
+    }
+
+    /// Redacts texts that follow each other. What a number is may be said in an earlier one.
+    fn texts(&self, texts: &[Cow<'_, str>]) -> Vec<Option<String>> {
+        let mut matches: Vec<Vec<Replacement<'_>>> = vec![Vec::new(); texts.len()];
+        let labelled = Joined::new(texts, parts::label_joint);
+        for found in detect::find(&labelled.text, self.classes, Source::Text) {
+            let placeholder = self.placeholder_of(found.class);
+            parts::add_own(&labelled, &mut matches, &found, placeholder);
+        }
+        for (text, matches) in texts.iter().zip(&mut matches) {
+            matches.extend(self.pattern_matches(text, 0));
+        }
+        let whole = Joined::new(texts, |_, _| "");
+        // A number that goes on does not end at the word of the next part.
+        let words_apart = Joined::new(texts, parts::word_joint);
+        let is_same = words_apart.text == whole.text;
+        let joined = [Some(whole), (!is_same).then_some(words_apart)];
+        for joined in joined.iter().flatten() {
+            for found in detect::find(&joined.text, self.classes, Source::Text) {
                 let placeholder = self.placeholder_of(found.class);
-                parts::add_continued(&texts, &mut matches, &found, placeholder);
+                parts::add_continued(texts, joined, &mut matches, &found, placeholder);
             }
-            let parts = texts.iter().zip(matches);
-            redacted.extend(parts.map(|(text, matches)| replace(text, matches)));
-        } else {
-            redacted.extend(tokens.iter().map(|token| self.token(token)));
         }
-        let edited = tokens.into_iter().zip(redacted);
-        edits.extend(edited.filter_map(|(token, redacted)| Some((token, redacted?))));
+        let parts = texts.iter().zip(matches);
+        parts
+            .map(|(text, matches)| replace(text, matches))
+            .collect()
     }
 }
 
