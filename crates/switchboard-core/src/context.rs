@@ -141,7 +141,8 @@ impl<C> RunContext<C> {
     /// The payload of the handoff by which the current agent got the conversation, as a `T`: where the handoff
     /// delivers it in the instructions or the context ([`HandoffBuilder::deliver`]), as long as the agent has
     /// the conversation. `None` if there is none, or if it is no `T`; an agent that several handoffs lead to
-    /// can so try the type of each.
+    /// can so try the type of each. After a redaction it is without what that hides; a number that is hidden is
+    /// a string.
     ///
     /// [`HandoffBuilder::deliver`]: crate::handoff::HandoffBuilder::deliver
     pub fn handoff_payload<T: DeserializeOwned>(&self) -> Option<T> {

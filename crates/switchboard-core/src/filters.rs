@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 pub(crate) use note::{add_note, payload_text};
 pub use note::{note, payload};
+pub(crate) use redact::{AppliedRedaction, redact_added};
 pub use redact::{InvalidPattern, Pii, Redaction, redact_pii};
 pub use summarize::summarize;
 pub(crate) use summarize::write_summary;

@@ -42,6 +42,9 @@ pub(crate) struct Scores {
     /// The handoffs scored without topics: a common topic alone is no reason to hand over.
     pub(crate) handoffs_without_topics: Vec<f64>,
     pub(crate) tools: Vec<f64>,
+    /// The handoffs and tools scored by words alone: zero if they have none of the message.
+    pub(crate) handoff_words: Vec<f64>,
+    pub(crate) tool_words: Vec<f64>,
     pub(crate) knowledge: Vec<f64>,
     /// The knowledge entries scored without topics: an entry on the same topic does not have to
     /// answer the question.
@@ -104,7 +107,12 @@ impl Candidates {
     pub(crate) fn scores(&self, query: &Bag) -> Scores {
         let mut all = self.index.scores(query).into_iter();
         let without_topics = self.scores_without_topics(query);
+        let mut words = query.clone();
+        words.retain(|feature, _| matches!(feature, Feature::Word(_) | Feature::Pair(..)));
+        let mut by_words = self.index.scores(&words).into_iter();
         Scores {
+            handoff_words: by_words.by_ref().take(self.handoffs.len()).collect(),
+            tool_words: by_words.take(self.tools.len()).collect(),
             handoffs: all.by_ref().take(self.handoffs.len()).collect(),
             tools: all.by_ref().take(self.tools.len()).collect(),
             knowledge: all.by_ref().take(self.knowledge.len()).collect(),

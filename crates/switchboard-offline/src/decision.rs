@@ -30,6 +30,9 @@ const READY_BONUS: f64 = 1.3;
 /// The factor by which it shrinks if the user would have to be asked for all of them: words in common
 /// are then all that speaks for the tool.
 const UNREADY_MALUS: f64 = 0.8;
+/// The factor by which a tool's score shrinks beside a handoff if the message has a word of the handoff and
+/// none of the tool.
+const UNRELATED_MALUS: f64 = 0.5;
 /// The share of the best score from which another candidate is good enough to be preferred.
 const GOOD_ENOUGH: f64 = 0.6;
 /// The maximum number of handoffs per user message.
@@ -142,11 +145,19 @@ impl Decider<'_> {
         });
         let knowledge = best(&scores.knowledge, |_| true).map_or(0.0, |(_, score)| score);
         let tool_score = tool.as_ref().map_or(0.0, |(_, score, _)| *score);
-        let own = Own {
+        let mut own = Own {
             duties: knowledge.max(scores.instructions),
             tool: tool_score,
         };
-        match (self.best_handoff(), tool) {
+        let handoff = self.best_handoff();
+        if let (Some((to, _)), Some((at, ..))) = (handoff, &tool)
+            && scores.handoff_words[to] > 0.0
+            && scores.tool_words[*at] == 0.0
+        {
+            // Related words alone speak for the tool.
+            own.tool *= UNRELATED_MALUS;
+        }
+        match (handoff, tool) {
             (Some((at, score)), _) if self.may_hand_off(at, score, own) => self.hand_off_or_ask(at),
             (_, Some((at, score, filled))) if score >= MIN_SCORE && score >= knowledge => {
                 self.use_tool(at, &filled, knowledge >= score * GOOD_ENOUGH)
@@ -176,7 +187,11 @@ impl Decider<'_> {
             .filter(|other| scores[*other] >= scores[at] * NEAR && self.is_untried(*other))
             .collect();
         if options.len() < 2 {
-            return self.hand_off(at);
+            let missing = self.payload(at).missing;
+            if missing.is_empty() {
+                return self.hand_off(at);
+            }
+            return Decision::Reply(phrases::ask_for(&missing, self.language));
         }
         options.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         let handoffs = options
@@ -187,13 +202,15 @@ impl Decider<'_> {
     }
 
     fn hand_off(&self, at: usize) -> Decision {
-        let handoff = &self.candidates.handoffs[at];
-        let schema = handoff.described_schema.get();
-        let filled = fill_schema(schema, &self.extractor(), Purpose::Handoff);
         Decision::Call {
-            name: handoff.tool_name.to_string(),
-            arguments: filled.value.to_string(),
+            name: self.candidates.handoffs[at].tool_name.to_string(),
+            arguments: self.payload(at).value.to_string(),
         }
+    }
+
+    fn payload(&self, at: usize) -> Filled {
+        let schema = self.candidates.handoffs[at].described_schema.get();
+        fill_schema(schema, &self.extractor(), Purpose::Handoff)
     }
 
     /// Calls a tool, or asks for its missing arguments. Prefers the answer from the agent's

@@ -145,7 +145,7 @@ fn patterns() -> &'static [(EntityKind, Regex)] {
     })
 }
 
-const PATTERN_TEXTS: [(EntityKind, &str); 12] = [
+const PATTERN_TEXTS: [(EntityKind, &str); 13] = [
     (
         EntityKind::Email,
         r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}\.[A-Za-z]{2,24}",
@@ -154,6 +154,10 @@ const PATTERN_TEXTS: [(EntityKind, &str); 12] = [
     (
         EntityKind::Date,
         r"(?-u:\b)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?-u:\b)|\d{4}年\d{1,2}月\d{1,2}[日号]|\d{1,2}月\d{1,2}[日号]|(?-u:\b)\d{1,2}[./]\d{1,2}[./]\d{4}(?-u:\b)",
+    ),
+    (
+        EntityKind::Date,
+        r"(?i)(?-u:\b)\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?-u:\b)(?:,?\s+\d{4}(?-u:\b))?|(?-u:\b)may\s+\d{1,2}(?:st|nd|rd|th)?(?-u:\b)(?:,?\s+\d{4}(?-u:\b))?",
     ),
     (
         EntityKind::Date,

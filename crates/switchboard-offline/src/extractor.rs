@@ -10,6 +10,7 @@ use crate::field_kind::FieldKind;
 use crate::language::Language;
 use crate::name_patterns::{person_pattern, place_patterns};
 use crate::text::{Token, identifier_words, is_stop_char, is_stop_word, normalise, stem, tokenize};
+use crate::units::{Field, Unit, unit_of};
 
 /// The maximum number of characters of free text in a field.
 const MAX_PROSE: usize = 2_000;
@@ -80,7 +81,7 @@ impl<'a> Extractor<'a> {
     }
 
     /// Returns the number for a field within the bounds of its schema, preferring numbers near the
-    /// field's name. An optional field gets a plain number only if it stands near a word of the field's
+    /// field's name. A number that counts or measures something else is not taken. An optional field gets a plain number only if it stands near a word of the field's
     /// name or description: any number would do otherwise.
     pub(crate) fn number(
         &self,
@@ -104,6 +105,7 @@ impl<'a> Extractor<'a> {
             FieldKind::Entity(EntityKind::Phone) => &[EntityKind::Phone],
             _ => &[EntityKind::Number, EntityKind::Amount],
         };
+        let field = Field::new(name, description);
         let mentions = self.mentions(identifier_words(name));
         let words = identifier_words(name).into_iter();
         let field_mentions = if is_optional {
@@ -115,6 +117,10 @@ impl<'a> Extractor<'a> {
         let numbers = self.entities.iter().enumerate().filter_map(|(at, entity)| {
             let rank = kinds.iter().position(|kind| *kind == entity.kind)?;
             let number = entity.number().filter(|number| is_allowed(*number))?;
+            let unit = unit_of(&self.text, entity.kind, &entity.span);
+            if unit.is_some_and(|unit| !field.takes(&unit)) {
+                return None;
+            }
             if is_optional && entity.kind == EntityKind::Number && !is_about_field(entity) {
                 return None;
             }
@@ -164,7 +170,9 @@ impl<'a> Extractor<'a> {
             return Some(id.trim_start_matches('#').trim().to_owned());
         }
         let is_long_number = |entity: &Entity| {
+            let unit = || unit_of(&self.text, entity.kind, &entity.span);
             matches!(entity.kind, EntityKind::Number | EntityKind::Phone)
+                && !matches!(unit(), Some(Unit::Money | Unit::Measure(_)))
                 && entity.text.chars().filter(char::is_ascii_digit).count() >= 3
         };
         self.first_entity(is_long_number, used)
@@ -232,7 +240,7 @@ impl<'a> Extractor<'a> {
 
     /// Returns `true` if the assistant's last reply contains the field's name or the first sentence
     /// of its description.
-    fn was_asked(&self, name: &str, description: &str) -> bool {
+    pub(crate) fn was_asked(&self, name: &str, description: &str) -> bool {
         let name = identifier_words(name).join(" ");
         let description = description
             .split(['.', '。', '\n'])

@@ -16,7 +16,8 @@ use crate::text::identifier_words;
 pub(crate) enum Purpose {
     /// Arguments of a tool: the user is asked for them.
     Tool,
-    /// Payload of a handoff: they get a minimal value, so that the handoff can take place.
+    /// Payload of a handoff: the user is asked once for numbers, as zero would say something. The others get
+    /// a minimal value, so that the handoff can take place.
     Handoff,
     /// Structured output: they say that the value is not known.
     Answer,
@@ -114,7 +115,16 @@ impl<'a> Filler<'a> {
             return Value::Null;
         }
         // A flag that the user does not mention is taken to be off.
-        if self.purpose == Purpose::Tool && schema["type"] != "boolean" {
+        let is_asked_for = match self.purpose {
+            Purpose::Tool => schema["type"] != "boolean",
+            Purpose::Handoff => {
+                let description = schema["description"].as_str().unwrap_or_default();
+                matches!(type_of(schema), "integer" | "number")
+                    && !self.extractor.was_asked(name, description)
+            }
+            Purpose::Answer => false,
+        };
+        if is_asked_for {
             self.missing
                 .push(label(name, schema, self.extractor.language));
         }

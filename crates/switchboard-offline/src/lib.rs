@@ -15,12 +15,14 @@ mod language;
 mod name_patterns;
 mod phrases;
 mod ranking;
+mod rejected;
 mod response;
 mod schema;
 mod small_talk;
 mod text;
 mod thesaurus;
 mod typos;
+mod units;
 
 use std::sync::Arc;
 
@@ -66,8 +68,12 @@ use history::History;
 ///   that the agent has. No agent receives it twice for one user message.
 /// - A short message ("yes please", "ORD-5") is read together with the ones before it.
 /// - A handoff's payload has all required fields, so that the handoff can take place: values that are
-///   not in the text are empty, zero, `false`, or a neutral one of the allowed values. Optional fields
-///   that the user says nothing about are left out.
+///   not in the text are empty, `false`, or a neutral one of the allowed values. The user is asked for
+///   numbers, once. Optional fields that the user says nothing about are left out.
+/// - A number with a unit is taken for a field that fits: "12 May" is no number of guests, and neither is
+///   "20 euros".
+/// - What the user does not want is left out where the message says what is wanted instead: "I don't want
+///   to rent, I want to buy".
 /// - In structured output, text fields hold the answer, and values that are not known say so.
 /// - `tool_choice` is obeyed; other settings have no effect.
 /// - Reported usage is an estimate of what a language model would have counted.

@@ -6,6 +6,7 @@ use crate::candidates::{Candidates, Scores};
 use crate::features::{Bag, Feature, bag_of};
 use crate::history::History;
 use crate::language::detect_language;
+use crate::rejected::without_rejected;
 use crate::text::tokenize;
 
 /// The minimum score of a candidate that has to do with the message.
@@ -76,7 +77,8 @@ fn serves_language(handoff: &HandoffSpec, language: &str) -> bool {
 }
 
 fn query(text: &str, candidates: &Candidates) -> Bag {
-    bag_of(&candidates.index.correct_typos(tokenize(text)))
+    let tokens = candidates.index.correct_typos(tokenize(text));
+    bag_of(&without_rejected(tokens))
 }
 
 fn is_word(feature: &Feature) -> bool {

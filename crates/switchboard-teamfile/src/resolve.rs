@@ -321,6 +321,7 @@ impl Resolver<'_> {
         for (index, filter) in spec.run.filters.iter().enumerate() {
             self.check_filter(steps!["run", "filters", index], filter);
         }
+        self.check_filter_order(steps!["run", "filters"], &spec.run.filters);
         for (index, program) in spec.commands.allow.iter().enumerate() {
             if program.is_empty() || program.contains(['{', '}', '\0']) {
                 let path = steps!["commands", "allow", index];
@@ -357,6 +358,26 @@ impl Resolver<'_> {
                 self.check_model(&path, &summary.model);
             }
             _ => {}
+        }
+    }
+
+    /// Warns of a summary before a redaction: filters run in their order, and the model that writes the
+    /// summary gets everything.
+    fn check_filter_order(&mut self, at: &[Step<'_>], filters: &[FilterSpec]) {
+        let is_redaction = |filter: &FilterSpec| {
+            matches!(
+                filter,
+                FilterSpec::RedactPii | FilterSpec::RedactPiiWith(_) | FilterSpec::Redact(_)
+            )
+        };
+        let last = filters.iter().rposition(is_redaction);
+        for (index, filter) in filters.iter().enumerate().take(last.unwrap_or(0)) {
+            if matches!(filter, FilterSpec::Summarize(_)) {
+                let path = [at, steps![index]].concat();
+                let message = "the model of this summary gets what a later filter hides";
+                let help = "move the redaction in front of it";
+                self.warn_at("late-redaction", &path, message, help);
+            }
         }
     }
 

@@ -104,6 +104,44 @@ fn a_filter_that_does_nothing_is_a_warning() {
 }
 
 #[test]
+fn a_summary_before_a_redaction_is_a_warning() {
+    let folder = Folder::new();
+    let check = |place: &str, filters: &str| {
+        let text = format!(
+            "[agents.Triage]\nhandoffs = [{{ to = \"Desk\"{} }}]\n\
+             [agents.Desk]\ndescription = \"A desk.\"\n{}",
+            if place == "run" {
+                String::new()
+            } else {
+                format!(", {place} = [{filters}]")
+            },
+            if place == "run" {
+                format!("[run]\nfilters = [{filters}]\n")
+            } else {
+                String::new()
+            },
+        );
+        folder.write("team.toml", &text);
+        folder.run(&["check", "team.toml"])
+    };
+    let summary = "{ summarize = { model = \"offline\", keep_last = 2 } }";
+    let warning =
+        "warning[late-redaction]: the model of this summary gets what a later filter hides";
+    for redaction in [
+        "\"redact_pii\"",
+        "{ redact_pii = { only = [\"card\"] } }",
+        "{ redact = { patterns = { 'C-[0-9]+' = \"x\" } } }",
+    ] {
+        for place in ["filters", "run"] {
+            let ran = check(place, &format!("{summary}, \"nest_history\", {redaction}"));
+            assert!(ran.stdout.contains(warning), "{ran:?}");
+            let ran = check(place, &format!("{redaction}, {summary}"));
+            assert!(!ran.stdout.contains("late-redaction"), "{ran:?}");
+        }
+    }
+}
+
+#[test]
 fn files_outside_the_folder_and_of_the_system_are_not_read() {
     let folder = Folder::new();
     for (reference, code) in [

@@ -158,8 +158,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             agent: agent_keys::agent_ref(&self.start, target),
             message: &handoff.transfer_message(target, payload),
             payload: payload.clone(),
+            received: handoff.received(self.agent.name_arc(), carried.shown_payload(payload)),
             carried,
-            received: handoff.received(self.agent.name_arc(), payload),
         }))
     }
 

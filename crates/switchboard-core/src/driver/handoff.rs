@@ -341,8 +341,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let calls = self.handoff_events(target.name_arc(), &payload, HandoffStatus::Taken, None);
         let agent = agent_keys::agent_ref(&self.start, &target);
         let message = handoff.transfer_message(&target, &payload);
-        let received = handoff.received(self.agent.name_arc(), &payload);
-        let way_back = self.way_back_after(&handoff, &target, &payload);
+        let shown = carried.shown_payload(&payload);
+        let received = handoff.received(self.agent.name_arc(), shown);
+        let way_back = self.way_back_after(&handoff, &target, shown);
         self.run_mut()
             .take_handoff(agent, &message, payload, carried, received);
         self.run_mut().arrive(way_back, target.is_person());

@@ -126,6 +126,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         } else {
             data
         };
+        let data = filters::redact_added(data);
         if let (Some(log), Some(record)) = (log, record) {
             let views = HandoffViews {
                 record,

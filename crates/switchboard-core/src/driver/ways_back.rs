@@ -111,6 +111,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return data;
         }
         let from = self.agent.name();
+        let payload = data.payload().unwrap_or(payload);
         let note = format!("{from} has handed the conversation back with this result: {payload}");
         add_note(data, &Item::developer(note))
     }

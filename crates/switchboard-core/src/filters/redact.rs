@@ -1,6 +1,7 @@
 //! Replacing personal data by placeholders.
 
 mod addresses;
+mod applied;
 mod cards;
 mod class;
 mod columns;
@@ -26,14 +27,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use regex::Regex;
+use serde_json::Value;
 
+pub(crate) use self::applied::{AppliedRedaction, redact_added};
 use self::class::Classes;
 pub use self::class::Pii;
 use self::labels::Source;
-use self::parts::{Parts, Token};
+use self::parts::{Joined, Parts, Token};
 use self::prefilter::CharCounts;
 use self::replace::{Replacement, replace};
-use super::{Filter, IntoFilter, visible_items};
+use super::{Filter, IntoFilter};
 use crate::items::{Item, Search};
 use crate::json;
 
@@ -55,6 +58,10 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 /// this version does not know, keys inside them included. Identifiers and the names of tools stay, so that
 /// calls still match their outputs. Only the next agent's view changes: the items that a session stores are
 /// not redacted.
+///
+/// A redaction holds for everything that the handoff gives the next agent, wherever it stands in the chain:
+/// also for what later filters add, and for the payload, however it is
+/// [delivered](crate::handoff::HandoffBuilder::deliver). The callback of the handoff gets the original.
 ///
 /// | | found | not found |
 /// | --- | --- | --- |
@@ -207,14 +214,22 @@ impl Redaction {
         let mut matches: Vec<Replacement<'_>> = data
             .filter(|found| found.range.start >= prefix_len)
             .collect();
-        for pattern in &self.patterns {
+        matches.extend(self.pattern_matches(text, prefix_len));
+        matches
+    }
+
+    fn pattern_matches(
+        &self,
+        text: &str,
+        prefix_len: usize,
+    ) -> impl Iterator<Item = Replacement<'_>> {
+        self.patterns.iter().flat_map(move |pattern| {
             let found = pattern.regex.find_iter(&text[prefix_len..]);
-            matches.extend(found.map(|found| Replacement {
+            found.map(move |found| Replacement {
                 range: prefix_len + found.start()..prefix_len + found.end(),
                 placeholder: &pattern.placeholder,
-            }));
-        }
-        matches
+            })
+        })
     }
 
     /// Redacts the value of a JSON key. The key may tell what a number is, and so may the key around one
@@ -286,9 +301,18 @@ impl Redaction {
             item.note_clean_of(self.search);
             return None;
         };
+        let redacted = parts::without_emptied(item.as_json(), &redacted).unwrap_or(redacted);
         // The result is valid JSON; if it were not, nothing of the item may get out.
         let redacted = Item::from_json(redacted);
         Some(redacted.unwrap_or_else(|_| Item::developer("[REDACTED]")))
+    }
+
+    /// Redacts the payload of a handoff. Returns `None` if nothing was found.
+    fn payload(&self, payload: &Value) -> Option<Value> {
+        let redacted = self.json(&format!("[{payload}]"), JsonLevel::Nested)?;
+        // The result is valid JSON; if it were not, nothing of the payload may get out.
+        let mut redacted: Vec<Value> = serde_json::from_str(&redacted).unwrap_or_default();
+        Some(redacted.pop().unwrap_or_else(|| "[REDACTED]".into()))
     }
 
     /// Redacts the strings and numbers of a JSON text. Returns `None` if nothing was found.
@@ -345,27 +369,42 @@ impl Redaction {
 
     /// Redacts the parts of a message, also data that goes on in the next part.
     fn parts<'a>(&self, parts: Parts<'a>, edits: &mut Vec<(Token<'a>, String)>) {
-        let (only, tokens) = parts.into_tokens();
-        if let Some(only) = only {
-            edits.extend(self.token(&only).map(|redacted| (only, redacted)));
-            return;
+        for run in parts.into_runs() {
+            let redacted: Vec<Option<String>> = match &*run {
+                [only] => vec![self.token(only)],
+                tokens => self.texts(&parts::texts_of(tokens)),
+            };
+            let edited = run.into_iter().zip(redacted);
+            edits.extend(edited.filter_map(|(token, redacted)| Some((token, redacted?))));
         }
-        let mut redacted: Vec<Option<String>> = Vec::new();
-        if let Some(texts) = parts::searchable_texts(&tokens) {
-            let found = detect::find(&texts.concat(), self.classes, Source::Text);
-            let own = texts.iter().map(|text| self.matches(text, 0, Source::Text));
-            let mut matches: Vec<_> = own.collect();
-            for found in found {
+    }
+
+    /// Redacts texts that follow each other. What a number is may be said in an earlier one.
+    fn texts(&self, texts: &[Cow<'_, str>]) -> Vec<Option<String>> {
+        let mut matches: Vec<Vec<Replacement<'_>>> = vec![Vec::new(); texts.len()];
+        let labelled = Joined::new(texts, parts::label_joint);
+        for found in detect::find(&labelled.text, self.classes, Source::Text) {
+            let placeholder = self.placeholder_of(found.class);
+            parts::add_own(&labelled, &mut matches, &found, placeholder);
+        }
+        for (text, matches) in texts.iter().zip(&mut matches) {
+            matches.extend(self.pattern_matches(text, 0));
+        }
+        let whole = Joined::new(texts, |_, _| "");
+        // A number that goes on does not end at the word of the next part.
+        let words_apart = Joined::new(texts, parts::word_joint);
+        let is_same = words_apart.text == whole.text;
+        let joined = [Some(whole), (!is_same).then_some(words_apart)];
+        for joined in joined.iter().flatten() {
+            for found in detect::find(&joined.text, self.classes, Source::Text) {
                 let placeholder = self.placeholder_of(found.class);
-                parts::add_continued(&texts, &mut matches, &found, placeholder);
+                parts::add_continued(texts, joined, &mut matches, &found, placeholder);
             }
-            let parts = texts.iter().zip(matches);
-            redacted.extend(parts.map(|(text, matches)| replace(text, matches)));
-        } else {
-            redacted.extend(tokens.iter().map(|token| self.token(token)));
         }
-        let edited = tokens.into_iter().zip(redacted);
-        edits.extend(edited.filter_map(|(token, redacted)| Some((token, redacted?))));
+        let parts = texts.iter().zip(matches);
+        parts
+            .map(|(text, matches)| replace(text, matches))
+            .collect()
     }
 }
 
@@ -427,8 +466,8 @@ const fn count_steps(_: usize) {}
 
 impl<C: 'static> IntoFilter<C, Redaction> for Redaction {
     fn into_filter(self) -> Filter<C> {
-        visible_items::filter(move |visible| visible.replace(|item| self.item(item)))
-            .named("redact_pii")
+        let redaction = Arc::new(self);
+        Filter::new(move |data| applied::apply(&redaction, data)).named("redact_pii")
     }
 }
 

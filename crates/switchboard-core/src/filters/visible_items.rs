@@ -90,7 +90,7 @@ impl VisibleItems {
     }
 
     /// Replaces the items for which `replacement` returns another.
-    pub(super) fn replace(mut self, replacement: impl Fn(&Item) -> Option<Item>) -> Self {
+    pub(super) fn replace(mut self, mut replacement: impl FnMut(&Item) -> Option<Item>) -> Self {
         let replace = |entry: Entry| match replacement(entry.item()) {
             Some(item) => entry.with_item(item),
             None => entry,

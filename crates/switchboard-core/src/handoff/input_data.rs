@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::history_links::HistoryLink;
 use crate::context::RunContext;
+use crate::filters::AppliedRedaction;
 use crate::items::{Input, Item, Items, RunItem, RunItems};
 use crate::lock::lock;
 
@@ -40,6 +41,8 @@ pub struct HandoffInputData<C = ()> {
     pub(super) is_emptied: bool,
     /// The number of leading notes that filters of this handoff have added.
     new_notes: usize,
+    /// The redactions that filters of this handoff have applied.
+    pub(crate) redactions: Vec<AppliedRedaction>,
     /// The log of what each filter does, where a tracer wants it.
     pub(crate) filter_log: Option<FilterLog>,
 }
@@ -83,6 +86,9 @@ pub(crate) struct Parts {
     /// The notes of handoffs among the items, the latest first.
     #[serde(skip)]
     pub(crate) notes: Vec<Item>,
+    /// The payload that the next agent may get, where a redaction applies.
+    #[serde(skip)]
+    pub(crate) redacted_payload: Option<Value>,
 }
 
 /// Policy of the library's filters for a call or an output without its counterpart.
@@ -108,6 +114,7 @@ impl<C> HandoffInputData<C> {
                 input_items: None,
                 history_links: Vec::new(),
                 notes: Vec::new(),
+                redacted_payload: None,
             },
             run_context,
             payload: None,
@@ -115,6 +122,7 @@ impl<C> HandoffInputData<C> {
             orphans: Orphans::Drop,
             is_emptied: false,
             new_notes: 0,
+            redactions: Vec::new(),
             filter_log: None,
         }
     }
@@ -153,7 +161,7 @@ impl<C> HandoffInputData<C> {
         &self.run_context
     }
 
-    /// The payload, where the handoff takes one.
+    /// The payload, where the handoff takes one. After a redaction it is without what that hides.
     pub fn payload(&self) -> Option<&Value> {
         self.payload.as_ref()
     }
@@ -259,7 +267,7 @@ impl<C> HandoffInputData<C> {
     }
 }
 
-impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, from, orphans, is_emptied, new_notes, filter_log } }
+impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, from, orphans, is_emptied, new_notes, redactions, filter_log } }
 
 impl_debug! {
     HandoffInputData<C> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::HandoffInputData;
-use crate::items::{Item, ItemKind, RunItem};
+use crate::items::{Item, ItemKind, RunItem, RunItems};
 use history_links::HistoryLink;
 use summary::PreviousSummary;
 pub(crate) use summary::transcript;
@@ -69,7 +69,7 @@ pub fn nest_handoff_history<C>(
     let history = data.history_items();
     if let Some(mapper) = mapper {
         let mut transcript = expand_summaries(&history, markers);
-        let made = data.pre_handoff_items().iter().chain(data.new_items());
+        let made = data.pre_handoff_items().iter().chain(of_turn(&data));
         transcript.extend(made.map(RunItem::to_input_item));
         return data.nested((mapper.0)(transcript).into(), Vec::new());
     }
@@ -88,12 +88,17 @@ pub fn nest_handoff_history<C>(
     for made in data.pre_handoff_items() {
         nested.add(made, is_kept_from_earlier_turn(made.item()));
     }
-    for made in data.new_items() {
+    for made in of_turn(&data) {
         nested.add(made, is_kept_from_current_turn(made.item()));
     }
     nested.summarise_pending();
     let (items, links) = (nested.items.into(), nested.links);
     data.nested(items, links)
+}
+
+/// The items of this turn as an earlier filter left them.
+fn of_turn<C>(data: &HandoffInputData<C>) -> &RunItems {
+    data.input_items().unwrap_or_else(|| data.new_items())
 }
 
 /// A nested history under construction: summaries and kept messages in the order of the

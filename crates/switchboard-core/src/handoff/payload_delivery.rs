@@ -53,7 +53,8 @@ impl ReceivedPayload {
 impl<C, K> HandoffBuilder<C, K> {
     /// Sets a way in which the payload reaches the next agent; call it again for another way. The callback
     /// gets the payload in any case. The agent keeps it as long as it has the conversation by this handoff,
-    /// also in later runs with a stored conversation.
+    /// also in later runs with a stored conversation. What a redaction of the handoff hides is hidden in it; the
+    /// callback gets the original.
     ///
     /// ```
     /// use schemars::JsonSchema;

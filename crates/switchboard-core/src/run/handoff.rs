@@ -28,6 +28,16 @@ pub(crate) enum Carried {
     Rewritten(#[serde(with = "stored_parts")] Box<Parts>),
 }
 
+impl Carried {
+    /// The payload as the next agent may get it.
+    pub(crate) fn shown_payload<'a>(&'a self, payload: &'a Value) -> &'a Value {
+        match self {
+            Self::Everything => payload,
+            Self::Rewritten(parts) => parts.redacted_payload.as_ref().unwrap_or(payload),
+        }
+    }
+}
+
 /// The stored form of [`Parts`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Parts")]
@@ -39,6 +49,8 @@ struct StoredParts {
     input_items: Option<RunItems>,
     history_links: Vec<HistoryLink>,
     notes: Vec<Item>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redacted_payload: Option<Value>,
 }
 
 mod stored_parts {

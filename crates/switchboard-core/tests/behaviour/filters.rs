@@ -1,6 +1,7 @@
 //! The filters of the library: what the next agent's model sees, and what the session stores.
 
 pub(crate) mod invalid_output;
+mod redacted_handoffs;
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::filters::{self, Filter, IntoFilter, Pii, Redaction};

@@ -79,7 +79,10 @@ impl Text {
             Self::Arguments { arguments } => Item::function_call("c", "f", &text(arguments)),
             Self::Parts { parts } => {
                 let part = |marked| serde_json::json!({"type": "input_text", "text": text(marked)});
-                let content: Vec<_> = parts.iter().map(part).collect();
+                let parts = parts
+                    .iter()
+                    .filter(|marked| !is_redacted || !text(marked).trim().is_empty());
+                let content: Vec<_> = parts.map(part).collect();
                 let item = serde_json::json!({"role": "user", "content": content});
                 Item::from_json(item.to_string()).unwrap()
             }
@@ -331,4 +334,75 @@ fn a_pattern_and_a_class_that_overlap_hide_both() {
     let redaction = Redaction::new().pattern(r"Ref [0-9]{4}", "[REF]").unwrap();
     let redacted = redaction.text("Ref 4111 1111 1111 1111 and Ref 1234");
     assert_eq!(redacted, "[CARD] and [REF]");
+}
+
+/// The texts of the parts of a message after redaction.
+fn redacted_parts(parts: &[&str]) -> Vec<String> {
+    let content = parts
+        .iter()
+        .map(|text| serde_json::json!({"type": "input_text", "text": text}));
+    let item = serde_json::json!({"role": "user", "content": content.collect::<Vec<_>>()});
+    let item = Item::from_json(item.to_string()).unwrap();
+    let redacted = Redaction::new().item(&item).unwrap_or(item);
+    let redacted: serde_json::Value = serde_json::from_str(redacted.as_json()).unwrap();
+    let parts = redacted["content"].as_array().unwrap().iter();
+    parts
+        .map(|part| part["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn words_in_one_part_of_a_message_say_what_a_number_in_the_next_is() {
+    for (parts, expected) in [
+        (&["SSN", "123456789"][..], &["SSN", "[SSN]"][..]),
+        (
+            &["My SSN is", "123456789", "thanks"],
+            &["My SSN is", "[SSN]", "thanks"],
+        ),
+        (
+            &["passport number", "X1234567"],
+            &["passport number", "[PASSPORT]"],
+        ),
+        (
+            &["passport number:", "X1234567"],
+            &["passport number:", "[PASSPORT]"],
+        ),
+        (&["order", "4155552671"], &["order", "4155552671"]),
+        (&["phone", "4155552671"], &["phone", "[PHONE]"]),
+        (&["护照号", "X1234567"], &["护照号", "[PASSPORT]"]),
+        // What is data by itself stays it, whatever stands before.
+        (
+            &["order 12", "4111 1111 1111 1111"],
+            &["order 12", "[CARD]"],
+        ),
+        (&["room 12", "415-555-2671"], &["room 12", "[PHONE]"]),
+        // A part with JSON is searched by itself.
+        (
+            &["{\"a\": 1}", "SSN", "123456789"],
+            &["{\"a\": 1}", "SSN", "[SSN]"],
+        ),
+    ] {
+        assert_eq!(redacted_parts(parts), expected, "{parts:?}");
+    }
+}
+
+#[test]
+fn a_part_of_which_nothing_is_left_is_left_out() {
+    assert_eq!(
+        redacted_parts(&["Card 4111 1111", " 1111 1111", "thanks", ""]),
+        ["Card [CARD]", "thanks", ""]
+    );
+    assert_eq!(redacted_parts(&["4111 1111 ", "1111 1111 "]), ["[CARD]"]);
+    let hidden = Redaction::new().placeholder(Pii::Card, "");
+    let item = serde_json::json!({"role": "user", "content": [
+        {"type": "input_text", "text": "4111 1111 1111 1111"},
+        {"type": "input_image", "image_url": "data:"},
+    ]});
+    let item = Item::from_json(item.to_string()).unwrap();
+    let left = hidden.item(&item).unwrap();
+    assert!(
+        left.as_json().contains("\"text\":\"\""),
+        "{}",
+        left.as_json()
+    );
 }

@@ -54,10 +54,136 @@ async fn carry_values_from_the_text() {
 #[tokio::test]
 async fn take_place_without_all_values() {
     let expected = json!({
-        "reason": "I want a refund", "priority": "normal", "order": "", "amount": 0.0,
+        "reason": "I want a refund of $5", "priority": "normal", "order": "", "amount": 5.0,
         "contact": {"email": ""},
     });
-    assert_eq!(payload("I want a refund").await, expected);
+    assert_eq!(payload("I want a refund of $5").await, expected);
+}
+
+/// A desk with one handoff, which has this payload.
+fn desk(name: &str, about: &str, payload: Value) -> Agent {
+    let agent: Agent = Agent::new(name).handoff_description(about);
+    Agent::new("Desk").handoff(handoff(&agent).payload_schema(payload))
+}
+
+fn integers(names: &[&str], required: &[&str]) -> Value {
+    let properties = names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({"type": "integer"})));
+    let properties: serde_json::Map<String, Value> = properties.collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// The payload of the handoff that a message leads to, or the reply.
+async fn payload_or_reply(desk: &Agent, input: &str) -> Result<Value, String> {
+    let result = run(desk, input).await;
+    let first = &result.raw_responses()[0].output[0];
+    match first.arguments() {
+        Some(arguments) => Ok(serde_json::from_str(&arguments).unwrap()),
+        None => Err(result.final_text().into_owned()),
+    }
+}
+
+#[tokio::test]
+async fn ask_for_a_number_that_was_not_said_once() {
+    let desk = desk(
+        "Tables",
+        "Reservations of tables for dinner.",
+        integers(&["guests"], &["guests"]),
+    );
+    let question = Err("To do that I need: guests. Could you tell me?".to_owned());
+    for text in [
+        "I want a table for dinner",
+        "reserve a table on 12 May",
+        "a table at 8 please",
+    ] {
+        assert_eq!(payload_or_reply(&desk, text).await, question, "{text}");
+    }
+    assert_eq!(
+        payload_or_reply(&desk, "a table for 4 on 12 May").await,
+        Ok(json!({"guests": 4}))
+    );
+    for (reply, guests) in [("4", 4), ("we are 5 people", 5), ("no idea", 0)] {
+        let items = vec![
+            Item::user("I want a table for dinner"),
+            Item::assistant(question.clone().unwrap_err()),
+            Item::user(reply),
+        ];
+        let runner = Runner::new(&desk).model(OfflineModel::new());
+        let result = runner.run(items).await.unwrap();
+        assert_eq!(result.last_agent().name(), "Tables", "{reply}");
+        assert_eq!(
+            result.handoffs()[0].payload,
+            json!({"guests": guests}),
+            "{reply}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn take_no_number_with_another_unit() {
+    let room = desk(
+        "Housekeeping",
+        "Towels and cleaning.",
+        integers(&["room", "nights"], &[]),
+    );
+    for (text, expected) in [
+        ("The 20 euro towel is dirty, I paid 45", json!({})),
+        ("towels for my room, I paid 45", json!({})),
+        ("clean the towel of room 12", json!({"room": 12})),
+    ] {
+        assert_eq!(payload_or_reply(&room, text).await, Ok(expected), "{text}");
+    }
+    let schema = json!({
+        "type": "object",
+        "properties": {"item": {"type": "string"}, "size": {"type": "integer"}},
+        "required": ["item"],
+    });
+    let sales = desk("Sales", "Lights and helmets.", schema);
+    let payload = payload_or_reply(&sales, "Do you have lights for 50 euros?")
+        .await
+        .unwrap();
+    assert_eq!(payload.get("size"), None, "{payload}");
+}
+
+#[tokio::test]
+async fn are_not_taken_for_what_the_user_does_not_want() {
+    let desk = Agent::new("Desk")
+        .handoff(Agent::new("Rental").handoff_description("Bikes to rent by the day."))
+        .handoff(Agent::new("Sales").handoff_description("Bikes to buy."));
+    for (text, expected) in [
+        ("I don't want to rent, I want to buy", "Sales"),
+        ("I don't want to buy, I want to rent", "Rental"),
+        ("I want to rent, not to buy", "Rental"),
+        ("I want to rent a bike instead of buying one", "Rental"),
+    ] {
+        assert_eq!(
+            run(&desk, text).await.last_agent().name(),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn are_preferred_to_a_tool_that_shares_no_word() {
+    let list = echo(
+        "table_list",
+        "Lists the table plan.",
+        json!({"type": "object", "properties": {}}),
+    );
+    let housekeeping: Agent = Agent::new("Housekeeping")
+        .handoff_description("Towels, cleaning, broken things in the room.");
+    let desk = Agent::new("Desk").tool(list).handoff(&housekeeping);
+    for text in ["the kettle is broken", "a broken lamp"] {
+        assert_eq!(
+            run(&desk, text).await.last_agent().name(),
+            "Housekeeping",
+            "{text}"
+        );
+    }
+    let listed = reply(&desk, "show me the table plan").await;
+    assert!(listed.starts_with("called with"), "{listed}");
 }
 
 #[tokio::test]

@@ -213,6 +213,8 @@ impl Resolver<'_> {
                     self.warn_at("no-effect", &path, message, help);
                 }
             }
+            let path = [at, steps!["filters"]].concat();
+            self.check_filter_order(&path, spec.filters.as_deref().unwrap_or_default());
             self.validate_handoff_guardrails(
                 &[at, steps!["guardrails"]].concat(),
                 &spec.guardrails,
@@ -221,6 +223,8 @@ impl Resolver<'_> {
                 let path = [at, steps!["return_filters", filter_index]].concat();
                 self.check_filter(&path, filter);
             }
+            let path = [at, steps!["return_filters"]].concat();
+            self.check_filter_order(&path, spec.return_filters.as_deref().unwrap_or_default());
             let when = self.condition(&[at, steps!["when"]].concat(), spec.when.as_ref());
             let path = [at, steps!["before_turn"]].concat();
             let before_turn = self.condition(&path, spec.before_turn.as_ref());
