@@ -225,6 +225,14 @@ impl Conversation {
         Ok(Some(message))
     }
 
+    /// Takes back what is left of a message that was not stored: marks of what was refused at `position` and after it.
+    pub(crate) async fn undo_unstored(&mut self, position: u64) -> Result<(), Failure> {
+        self.store.take_back_marks(position).await?;
+        let agent = self.agent.clone();
+        self.refresh_agent(&agent).await;
+        Ok(())
+    }
+
     /// Goes on with a copy of the conversation under another name.
     pub(crate) async fn fork(&mut self, name: &str) -> Result<(), Failure> {
         self.store.fork(name).await
@@ -456,9 +464,15 @@ impl Conversation {
         }
     }
 
-    fn write(&self, event: StreamEvent, sink: &mut dyn EventSink) -> io::Result<()> {
+    /// Writes an event that happens now.
+    pub(crate) fn write(&self, event: StreamEvent, sink: &mut dyn EventSink) -> io::Result<()> {
         let at = rounded(self.began.elapsed().as_secs_f64());
-        sink.write(&EventLine::new(event, at))
+        let is_start = matches!(event.kind, EventKind::RunStarted { .. });
+        let mut line = EventLine::new(event, at);
+        if is_start {
+            line.context = self.team.chosen_context();
+        }
+        sink.write(&line)
     }
 }
 

@@ -1,13 +1,16 @@
 //! The storage of a conversation: in memory, or with `--session NAME` in a store.
 
 use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::{Conversation, Conversations, Entry};
+use switchboard_core::conversation::{
+    Conversation, ConversationError, ConversationErrorKind, Conversations, Entry,
+};
 use switchboard_core::items::Items;
 use switchboard_core::{Run, Session as _};
 use switchboard_sessions::{EncryptedStore, StoreError};
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
+use crate::screen::wrap::one_line;
 use crate::store_keys;
 
 /// Stores a conversation, and the agent that has it.
@@ -36,14 +39,29 @@ impl ConversationStore {
                 "give it one, as in --session tuesday",
             ));
         }
-        let conversations = open_all(address).await?;
+        let conversations = open_encrypted(address, failure).await?;
         Ok(Self::of(conversations.get(name)))
     }
 
     /// Goes on with a copy of the conversation under another name.
     pub(crate) async fn fork(&mut self, name: &str) -> Result<(), Failure> {
-        self.conversation = self.conversation.fork(name, None).await.map_err(failure)?;
+        let forked = self.conversation.fork(name, None).await;
+        self.conversation = forked.map_err(|error| creation_failure(error, name))?;
         Ok(())
+    }
+
+    /// Takes back what was stored at `position` and after it, where that is nothing but marks of what was refused.
+    pub(crate) async fn take_back_marks(&self, position: u64) -> Result<(), Failure> {
+        // Going back would end the wait.
+        if self.end().await? <= position || self.waiting_run().await?.is_some() {
+            return Ok(());
+        }
+        let record = self.record().await?;
+        let mut later = record.iter().filter(|entry| entry.position >= position);
+        if later.any(|entry| entry.content.item().is_some()) {
+            return Ok(());
+        }
+        self.conversation.rewind(position).await.map_err(failure)
     }
 
     /// Takes back the last message. Returns `false` if there is none.
@@ -103,16 +121,18 @@ impl ConversationStore {
 /// Opens the store at `address`, or else the database of the data folder. It is encrypted if the
 /// environment has a key.
 pub(crate) async fn open_all(address: Option<&str>) -> Result<Conversations, Failure> {
-    open_encrypted(address, failure).await
+    let unusable = |error: StoreError| Failure::Message {
+        exit: Exit::Failed,
+        message: format!("the store cannot be used: {error}"),
+        help: Some(STORE_HELP.to_owned()),
+    };
+    open_encrypted(address, unusable).await
 }
 
 /// Opens the store of a service as [`open_all`] does.
 pub(crate) async fn open_for_service(address: Option<&str>) -> Result<Conversations, Failure> {
     let unusable = |error: StoreError| {
-        Failure::usage(
-            format!("the store cannot be used: {error}"),
-            "mend what the message says; --store names another store, SWITCHBOARD_DATA another folder",
-        )
+        Failure::usage(format!("the store cannot be used: {error}"), STORE_HELP)
     };
     open_encrypted(address, unusable).await
 }
@@ -137,13 +157,51 @@ async fn open_encrypted(
     })
 }
 
-/// The failure for an error of a store.
+/// Advice on a store that cannot be used.
+const STORE_HELP: &str =
+    "mend what the message says; --store names another store, SWITCHBOARD_DATA another folder";
+
+/// The failure of a command on stored sessions, which cannot do without them.
+pub(crate) fn stored_failure(error: impl Into<BoxError>) -> Failure {
+    failure_with_help(error.into(), STORE_HELP)
+}
+
+/// The failure of storing a session under a new name.
+pub(crate) fn creation_failure(error: BoxError, name: &str) -> Failure {
+    let kind = error
+        .downcast_ref::<ConversationError>()
+        .map(ConversationError::kind);
+    let name = one_line(name);
+    match kind {
+        Some(ConversationErrorKind::Exists) => Failure::usage(
+            format!("there is a session \"{name}\" already"),
+            "choose another name, or delete that one first",
+        ),
+        Some(ConversationErrorKind::WithinTurn | ConversationErrorKind::NoSuchPosition) => {
+            Failure::usage(
+                error.to_string(),
+                "`switchboard sessions show NAME --json` shows the positions; take that of a message of \
+             the user",
+            )
+        }
+        Some(ConversationErrorKind::Damaged) => {
+            Failure::usage(error.to_string(), "export the session again")
+        }
+        _ => stored_failure(error),
+    }
+}
+
+/// The failure of a run for an error of its session's store.
 pub(crate) fn failure(error: impl Into<BoxError>) -> Failure {
-    let error = error.into();
-    let help = store_keys::help(&*error).unwrap_or(
+    failure_with_help(
+        error.into(),
         "mend what the message says, or go on without --session; --store names another store, \
          SWITCHBOARD_DATA another folder",
-    );
+    )
+}
+
+fn failure_with_help(error: BoxError, help: &str) -> Failure {
+    let help = store_keys::help(&*error).unwrap_or(help);
     Failure::Message {
         exit: Exit::Failed,
         message: format!("the session cannot be used: {error}"),

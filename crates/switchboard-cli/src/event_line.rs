@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use switchboard_core::{EventKind, StreamEvent};
 
 use crate::library_advice::without_library_advice;
@@ -14,33 +15,55 @@ pub(crate) struct EventLine {
     pub(crate) event: StreamEvent,
     /// Seconds since the conversation began.
     pub(crate) at: f64,
+    /// The values of the context that the user has set, by path; for the beginning of a run.
+    pub(crate) context: Map<String, Value>,
 }
 
 impl EventLine {
     /// The line of an event that happens now. Its error has no advice for programmers.
     pub(crate) fn new(mut event: StreamEvent, at: f64) -> Self {
         remove_library_advice(&mut event);
-        Self { event, at }
+        Self {
+            event,
+            at,
+            context: Map::new(),
+        }
     }
 
-    /// Returns the event's JSON with a field `at`.
+    /// The line of an event whose time is not known.
+    pub(crate) fn at_once(event: StreamEvent) -> Self {
+        Self {
+            event,
+            at: 0.0,
+            context: Map::new(),
+        }
+    }
+
+    /// Returns the event's JSON with a field `at`, and `context` if values were set.
     pub(crate) fn to_json(&self) -> serde_json::Result<String> {
         let event = serde_json::to_string(&self.event)?;
         let at = serde_json::to_string(&self.at)?;
         let fields = event.strip_suffix('}').unwrap_or(&event);
-        Ok(format!("{fields},\"at\":{at}}}"))
+        let context = if self.context.is_empty() {
+            String::new()
+        } else {
+            format!(",\"context\":{}", serde_json::to_string(&self.context)?)
+        };
+        Ok(format!("{fields}{context},\"at\":{at}}}"))
     }
 
     /// Parses a line. A missing `at` is 0.
     pub(crate) fn parse(json: &[u8]) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
-        struct Time {
+        struct Added {
             #[serde(default)]
             at: f64,
+            #[serde(default)]
+            context: Map<String, Value>,
         }
-        let Time { at } = serde_json::from_slice(json)?;
+        let Added { at, context } = serde_json::from_slice(json)?;
         let event = serde_json::from_slice(json)?;
-        Ok(Self { event, at })
+        Ok(Self { event, at, context })
     }
 }
 
@@ -72,7 +95,6 @@ pub(crate) fn rounded(seconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use switchboard_core::ErrorKind;
     use switchboard_core::stream::ItemEvent;
 

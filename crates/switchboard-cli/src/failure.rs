@@ -34,6 +34,14 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// Returns this exit code, or else another one if this one is success.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match self {
+            Self::Ok => other,
+            failed => failed,
+        }
+    }
+
     /// Returns the number.
     pub(crate) const fn code(self) -> u8 {
         match self {

@@ -76,14 +76,18 @@ pub(crate) fn json_message(line: &str) -> Option<Result<String, String>> {
 }
 
 fn parse_message(line: &str) -> Result<String, String> {
-    match serde_json::from_str(line) {
-        Ok(Value::String(text)) => Ok(text),
+    let text = match serde_json::from_str(line) {
+        Ok(Value::String(text)) => text,
         Ok(Value::Object(mut fields)) => match fields.remove("message") {
-            Some(Value::String(text)) => Ok(text),
-            _ => Err("has no text in \"message\"".to_owned()),
+            Some(Value::String(text)) => text,
+            _ => return Err("has no text in \"message\"".to_owned()),
         },
-        Ok(_) => Err("is neither a string nor an object".to_owned()),
-        Err(error) => Err(format!("is not JSON: {error}")),
+        Ok(_) => return Err("is neither a string nor an object".to_owned()),
+        Err(error) => return Err(format!("is not JSON: {error}")),
+    };
+    match text.trim() {
+        "" => Err("has an empty message".to_owned()),
+        _ => Ok(text),
     }
 }
 

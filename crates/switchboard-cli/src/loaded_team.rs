@@ -1,9 +1,11 @@
 //! The team of a conversation, loaded as the command line asks.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use switchboard_core::{Agent, Runner};
 use switchboard_teamfile::{Context, OpenTeam, TeamFile, closest};
 
@@ -18,6 +20,8 @@ pub(crate) struct LoadedTeam {
     /// The agents, their models and settings.
     pub(crate) open: OpenTeam,
     max_turns: Option<u32>,
+    /// The paths of the values of the context that the user has set.
+    chosen: BTreeSet<String>,
     /// The longest time of a run.
     pub(crate) timeout: Option<Duration>,
 }
@@ -29,6 +33,7 @@ impl LoadedTeam {
             name: path.display().to_string(),
             open,
             max_turns: None,
+            chosen: BTreeSet::new(),
             timeout: None,
         }
     }
@@ -82,17 +87,37 @@ impl LoadedTeam {
         }
         Ok(Self {
             max_turns: args.max_turns.map(Into::into),
+            chosen: args.context.iter().map(|(key, _)| key.clone()).collect(),
             timeout: args.timeout,
             ..Self::new(file.path(), options.open()?)
         })
     }
 
-    /// The same team with other values of the context.
-    pub(crate) fn with_context(&self, context: Context) -> Self {
+    /// The same team with another value of the context.
+    pub(crate) fn with_value(&self, key: &str, text: &str) -> Result<Self, String> {
+        let context = self.open.context().clone().parse_value(key, text)?;
+        let mut team = self.clone();
+        team.open = self.open.with_context(context);
+        team.chosen.insert(key.to_owned());
+        Ok(team)
+    }
+
+    /// The same team with the context of another one.
+    pub(crate) fn with_context_of(&self, other: &Self) -> Self {
         Self {
-            open: self.open.with_context(context),
+            open: self.open.with_context(other.open.context().clone()),
+            chosen: other.chosen.clone(),
             ..self.clone()
         }
+    }
+
+    /// The values of the context that the user has set, by path.
+    pub(crate) fn chosen_context(&self) -> Map<String, Value> {
+        let context = self.open.context();
+        let values = self.chosen.iter();
+        values
+            .filter_map(|path| Some((path.clone(), context.get(path)?.clone())))
+            .collect()
     }
 
     /// All agents.

@@ -307,6 +307,49 @@ impl Conversation {
         let Some(head) = self.head().await? else {
             return Err(ConversationError::not_found(&self.id).into());
         };
+        let mut rewound = self.state_before(&head, position).await?;
+        rewound.previous = head.state;
+        self.commit_state(&head, rewound).await
+    }
+
+    /// Copies the conversation to a new one of the same store, which goes on by itself, also with another
+    /// team. With a position, the copy has only the entries before it, those that were taken back among them.
+    ///
+    /// # Errors
+    /// An error if there is a conversation of that name, or if `before` lies within a turn. The
+    /// store's error.
+    pub async fn fork(
+        &self,
+        id: impl Into<Arc<str>>,
+        before: impl Into<Option<u64>>,
+    ) -> Result<Self, BoxError> {
+        let before = before.into();
+        let Some(head) = self.head().await? else {
+            return Err(ConversationError::not_found(&self.id).into());
+        };
+        let state = match before {
+            Some(before) => Some((before, self.state_before(&head, before).await?)),
+            None => None,
+        };
+        let mut exported = self.export().await?;
+        if exported.is_encrypted() {
+            return Err(ConversationError::encrypted(&self.id).into());
+        }
+        exported.details = Some(self.details_of_fork(exported.details.as_deref(), before)?);
+        if let Some((before, state)) = state {
+            exported.entries.retain(|entry| entry.position < before);
+            exported
+                .entries
+                .push(Entry::new(state_content(&state)?).at(before));
+            exported.agent = state.agent;
+        }
+        let fork = self.conversations.get(id);
+        fork.import(&exported).await?;
+        Ok(fork)
+    }
+
+    /// The state that the conversation had before `position`, as it is stored there.
+    async fn state_before(&self, head: &Head, position: u64) -> Result<State, BoxError> {
         let known = head.first..head.revision.next;
         if position < known.start || position > known.end {
             return Err(ConversationError::no_such_position(&self.id, position, known).into());
@@ -325,56 +368,8 @@ impl Conversation {
         {
             return Err(ConversationError::within_turn(&self.id, position).into());
         }
-        let (state, at) = self.state_at(&head, position).await?;
-        let mut rewound = state.extended(at, head.first, position).listed();
-        rewound.previous = head.state;
-        self.commit_state(&head, rewound).await
-    }
-
-    /// Copies the conversation to a new one of the same store, which goes on by itself, also with another
-    /// team. With a position, it goes on from what came before it.
-    ///
-    /// # Errors
-    /// An error if there is a conversation of that name, or if `before` lies within a turn. The
-    /// store's error.
-    pub async fn fork(
-        &self,
-        id: impl Into<Arc<str>>,
-        before: impl Into<Option<u64>>,
-    ) -> Result<Self, BoxError> {
-        let before = before.into();
-        let mut exported = self.export().await?;
-        if exported.is_encrypted() {
-            return Err(ConversationError::encrypted(&self.id).into());
-        }
-        let first = exported.entries.first().map_or(0, |entry| entry.position);
-        let end = exported
-            .entries
-            .last()
-            .map_or(0, |entry| entry.position + 1);
-        if let Some(before) = before
-            && !(first..=end).contains(&before)
-        {
-            let error = ConversationError::no_such_position(&self.id, before, first..end);
-            return Err(error.into());
-        }
-        exported.details = Some(self.details_of_fork(exported.details.as_deref(), before)?);
-        let fork = self.conversations.get(id);
-        fork.import(&exported).await?;
-        if let Some(before) = before
-            && let Err(error) = fork.rewind(before - first).await
-        {
-            self.conversations.delete(&fork.id).await?;
-            // The user knows this conversation and its positions, not those of the copy.
-            let cause = error.downcast_ref::<ConversationError>();
-            return Err(match cause.map(ConversationError::kind) {
-                Some(ConversationErrorKind::WithinTurn) => {
-                    ConversationError::within_turn(&self.id, before).into()
-                }
-                _ => error,
-            });
-        }
-        Ok(fork)
+        let (state, at) = self.state_at(head, position).await?;
+        Ok(state.extended(at, head.first, position).listed())
     }
 
     /// The details of a copy: where it is from, and no team, so that any may go on with it.

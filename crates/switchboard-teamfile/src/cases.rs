@@ -27,6 +27,8 @@ pub struct Case {
     pub messages: Vec<String>,
     /// Values of the context to set, by path, for [`OpenOptions::context`](crate::OpenOptions::context).
     pub context: Vec<(String, String)>,
+    /// The agent that gets the first message, if it is not the team's first one.
+    pub agent: Option<String>,
     /// The agent that must have the conversation at the end.
     pub expect: Option<String>,
     /// Fields that the payload of the last handoff must have, among others.
@@ -85,6 +87,8 @@ struct CaseSpec {
     /// Values of the context to set.
     #[serde(default)]
     context: Map<String, Value>,
+    /// The agent that gets the first message; without it, the team's first one.
+    agent: Option<String>,
     /// The agent that must have the conversation at the end.
     expect: Option<String>,
     /// Fields that the payload of the last handoff must have, among others.
@@ -331,8 +335,10 @@ impl CaseResolver<'_> {
                         turns or max_turns";
             self.add_at(problem.help(help), at);
         }
-        if let Some(name) = &spec.expect {
-            self.check_agent(steps!["cases", index, "expect"], name);
+        for (field, name) in [("agent", &spec.agent), ("expect", &spec.expect)] {
+            if let Some(name) = name {
+                self.check_agent(steps!["cases", index, field], name);
+            }
         }
         for (field, names) in [("forbidden", &spec.forbidden), ("path", &spec.path)] {
             for (position, name) in names.iter().enumerate() {
@@ -370,6 +376,7 @@ impl CaseResolver<'_> {
             name: spec.name.unwrap_or_else(|| messages.join(" / ")),
             messages,
             context,
+            agent: spec.agent,
             expect: spec.expect,
             payload: spec.payload,
             forbidden: spec.forbidden,

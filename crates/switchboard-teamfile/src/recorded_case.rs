@@ -23,6 +23,8 @@ pub struct RecordedCase {
     pub messages: Vec<String>,
     /// Values of the context, by path.
     pub context: Map<String, Value>,
+    /// The agent that got the first message, if it is not the team's first one.
+    pub agent: Option<String>,
     /// The agents that had the conversation, in order.
     pub path: Vec<String>,
     /// The payload of the last handoff.
@@ -58,6 +60,9 @@ impl RecordedCase {
         }
         if !self.context.is_empty() {
             field("context", &self.context.clone().into());
+        }
+        if let Some(agent) = &self.agent {
+            field("agent", &agent.as_str().into());
         }
         if let Some(last) = self.path.last() {
             field("expect", &last.as_str().into());

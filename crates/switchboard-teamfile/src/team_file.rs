@@ -20,7 +20,7 @@ use crate::missing_programs;
 use crate::open_team::{self, OpenOptions, OpenTeam};
 use crate::resolve::ResolvedTeam;
 use crate::schema::SCHEMA;
-use crate::types::TeamSpec;
+use crate::types::{ActiveAgentSpec, TeamSpec};
 use crate::unanswerable_people;
 use crate::validate::{valid_parts, validate};
 
@@ -230,6 +230,22 @@ impl TeamFile {
     /// offline model, and tools have no secrets.
     pub fn team(&self) -> &Team<Context> {
         self.inspection.team()
+    }
+
+    /// The name of the agent that gets the first message.
+    pub fn start(&self) -> &str {
+        &self.resolved.start
+    }
+
+    /// The name of the agent that gets the next message after this one has answered.
+    pub fn next_agent<'a>(&'a self, last: &'a str) -> &'a str {
+        let agents = &self.resolved.agents;
+        let agent = agents.iter().find(|agent| agent.name == last);
+        let policy = agent.and_then(|agent| agent.spec.active_agent);
+        match policy.unwrap_or(self.resolved.conversations.active_agent) {
+            ActiveAgentSpec::Stay => last,
+            ActiveAgentSpec::ReturnToStart => self.start(),
+        }
     }
 
     /// Creates the team.

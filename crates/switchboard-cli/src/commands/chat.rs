@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use switchboard_core::EventKind;
 use switchboard_core::guardrail::{GuardrailKind, GuardrailOutcome};
 use switchboard_teamfile::TeamFile;
@@ -72,8 +73,8 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
         is_stored: args.talk.options.session.is_some(),
         team_options: args.talk.team.options,
         events: Vec::new(),
-        run_starts: Vec::new(),
-        unsent: None,
+        sent: Vec::new(),
+        was_given: false,
         saved: HashSet::new(),
     };
     let mut signals = Signals::listen()?;
@@ -105,12 +106,22 @@ struct Chat {
     is_stored: bool,
     /// The events so far, for `/save`.
     events: Vec<EventLine>,
-    /// The index among the events at which each message of this chat begins.
-    run_starts: Vec<usize>,
-    /// The last message, if nothing of its run was stored.
-    unsent: Option<String>,
+    /// The messages of this chat that were not taken back.
+    sent: Vec<SentMessage>,
+    /// Set if `/agent` has given the conversation away since the last message.
+    was_given: bool,
     /// The files that this chat wrote and may overwrite.
     saved: HashSet<PathBuf>,
+}
+
+/// A message of this chat.
+struct SentMessage {
+    /// The index of its first event.
+    first_event: usize,
+    /// The position in the record where it began.
+    position: u64,
+    /// The message, if it was not stored: it was refused, or could not be answered.
+    unstored: Option<String>,
 }
 
 /// The form of the lines that are read.
@@ -152,6 +163,7 @@ impl Chat {
     ) -> Result<Exit, Failure> {
         let mut exit = Exit::Ok;
         let mut was_interrupted = false;
+        let mut line_number = 0_u64;
         let mut resume = ResumeSignal::listen()?;
         if self.conversation.load_waiting().await? {
             let outcome = self.decide(&mut reader, signals).await?;
@@ -171,9 +183,18 @@ impl Chat {
                     signal => return Ok(signal.exit()),
                 },
             };
+            line_number += 1;
             let line = match read {
                 ReadLine::Line(line) => line,
                 ReadLine::End => return Ok(exit),
+                ReadLine::Failed(error)
+                    if self.input == InputForm::Json
+                        && error.kind() == io::ErrorKind::InvalidData =>
+                {
+                    self.write_input_error(line_number, "is not text in UTF-8")?;
+                    exit = exit.or(Exit::Usage);
+                    continue;
+                }
                 ReadLine::Failed(error) => {
                     return Err(Failure::unreadable(Path::new("standard input"), &error));
                 }
@@ -197,11 +218,9 @@ impl Chat {
             let parsed = match &json {
                 Some(Ok(message)) => ChatLine::Message(message),
                 Some(Err(problem)) => {
-                    let problem = format!("this line {problem}");
-                    return Err(Failure::usage(
-                        problem,
-                        "write a JSON string, or an object with a message",
-                    ));
+                    self.write_input_error(line_number, problem)?;
+                    exit = exit.or(Exit::Usage);
+                    continue;
                 }
                 None => ChatLine::from(line.as_str()),
             };
@@ -216,6 +235,12 @@ impl Chat {
                     if let ControlFlow::Break(exit) = self.after_run(outcome, &reader, &mut exit)? {
                         return Ok(exit);
                     }
+                }
+                ChatLine::Command(command, argument)
+                    if !argument.is_empty() && !command.takes_argument() =>
+                {
+                    reader.store(&line);
+                    self.refuse_argument(command.name)?;
                 }
                 ChatLine::Command(command, _) if command.name == "decide" => {
                     reader.store(&line);
@@ -310,16 +335,22 @@ impl Chat {
         signals: &mut Signals,
     ) -> Result<(RunOutcome, bool), Failure> {
         let first = self.events.len();
-        self.run_starts.push(first);
         // A store that cannot be read has stored nothing.
         let end = self.conversation.store().end().await.unwrap_or(u64::MAX);
+        self.sent.push(SentMessage {
+            first_event: first,
+            position: end,
+            unstored: Some(message.to_owned()),
+        });
+        self.was_given = false;
         let mut sink = (&mut self.sink, &mut self.events);
         let outcome = self.conversation.send(message, &mut sink, signals).await?;
         let outcome = self.settle(outcome, reader, signals).await?;
-        self.unsent = match outcome {
-            RunOutcome::Failed(_) if !self.is_message_stored(end).await => Some(message.to_owned()),
-            _ => None,
-        };
+        let is_stored =
+            !matches!(outcome, RunOutcome::Failed(_)) || self.is_message_stored(end).await;
+        if let Some(sent) = self.sent.last_mut().filter(|_| is_stored) {
+            sent.unstored = None;
+        }
         let is_storable = self.events[first..].iter().all(|line| {
             !matches!(&line.event.kind, EventKind::Guardrail { on: GuardrailKind::Input, result, .. }
                 if result.outcome != GuardrailOutcome::Allowed)
@@ -338,37 +369,82 @@ impl Chat {
         })
     }
 
-    /// Takes the last message back, unless it was not stored, and sends it again.
+    /// Takes the last message back and sends it again: to the agent that it was sent to, or to the one that got the
+    /// conversation by `/agent` since.
     async fn retry(
         &mut self,
         reader: &mut LineReader,
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
-        let message = match self.unsent.take() {
-            Some(message) => message,
-            None => match self.conversation.undo().await {
-                Ok(Some(message)) if !message.is_empty() => message,
-                Ok(_) => {
-                    self.note_in("There is nothing to send again.", "没有可以重发的消息。")?;
-                    return Ok(RunOutcome::Finished);
-                }
-                Err(failure) => {
-                    self.note_failure(&failure)?;
-                    return Ok(RunOutcome::Finished);
-                }
-            },
+        let given = self.was_given.then(|| self.conversation.agent().to_owned());
+        let message = match self.take_back().await {
+            Ok(Some(message)) if !message.is_empty() => message,
+            Ok(_) => {
+                self.note_in("There is nothing to send again.", "没有可以重发的消息。")?;
+                return Ok(RunOutcome::Finished);
+            }
+            Err(failure) => {
+                self.note_failure(&failure)?;
+                return Ok(RunOutcome::Finished);
+            }
         };
-        self.forget_last_run();
+        if let Some(agent) = given.filter(|agent| agent != self.conversation.agent())
+            && let Err(failure) = self.conversation.give_to(&agent).await
+        {
+            self.note_failure(&failure)?;
+            return Ok(RunOutcome::Finished);
+        }
         let shown = shortened(&one_line(&message), 60).into_owned();
         self.note_in(&format!("Again: {shown}"), &format!("重发：{shown}"))?;
         Ok(self.send(&message, reader, signals).await?.0)
     }
 
-    /// Removes the events of the last message from those that `/save` writes.
-    fn forget_last_run(&mut self) {
-        if let Some(start) = self.run_starts.pop() {
-            self.events.truncate(start);
+    /// Takes the last message back, with everything that followed. Returns `None` if there is none.
+    async fn take_back(&mut self) -> Result<Option<String>, Failure> {
+        let unstored = self.sent.last().and_then(|sent| {
+            let message = sent.unstored.clone()?;
+            Some((message, sent.position))
+        });
+        let agent = self.conversation.agent().to_owned();
+        let message = match unstored {
+            Some((message, position)) => {
+                self.conversation.undo_unstored(position).await?;
+                Some(message)
+            }
+            None => self.conversation.undo().await?,
+        };
+        if message.is_some() {
+            self.was_given &= self.conversation.agent() == agent;
+            // The events of the message are not among those that `/save` writes.
+            if let Some(sent) = self.sent.pop() {
+                self.events.truncate(sent.first_event);
+            }
         }
+        Ok(message)
+    }
+
+    /// Writes that a line of the input cannot be read.
+    fn write_input_error(&mut self, line: u64, problem: &str) -> Result<(), Failure> {
+        let event = json!({
+            "type": "input_error",
+            "agent": self.conversation.agent(),
+            "turn": 0,
+            "line": line,
+            "message": format!("the line {problem}"),
+        });
+        let event = serde_json::from_str(&event.to_string()).map_err(io::Error::from)?;
+        self.conversation.write(event, &mut self.sink)?;
+        let help = "write a JSON string, or an object with a message";
+        Ok(self.sink.write_help(help)?)
+    }
+
+    fn refuse_argument(&mut self, name: &str) -> io::Result<()> {
+        self.note_in(
+            &format!(
+                "/{name} takes nothing after it; a message that begins with / is written with //"
+            ),
+            &format!("/{name} 后面不能有其他内容；以 / 开头的消息请写成 //"),
+        )
     }
 
     /// Shows the calls that wait, and decides them.

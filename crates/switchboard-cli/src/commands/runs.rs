@@ -216,10 +216,7 @@ async fn attach(
             continue;
         }
         if let RunEvent::Event { event, .. } = event {
-            sink.write(&EventLine {
-                event: *event,
-                at: 0.0,
-            })?;
+            sink.write(&EventLine::at_once(*event))?;
         }
     }
     let record = runs.record(id).await.map_err(failure)?;

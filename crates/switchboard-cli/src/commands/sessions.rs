@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::{
-    Conversation, ConversationError, ConversationErrorKind, Conversations, Exported, Found, Head,
-};
+use switchboard_core::conversation::{Conversation, Conversations, Exported, Found, Head};
 use switchboard_core::trace::rfc3339;
 use switchboard_teamfile::{TeamFile, closest};
 use unicode_width::UnicodeWidthStr as _;
@@ -65,7 +62,7 @@ async fn carry_out(
         SessionsCommand::Show { name, limit, json } => {
             let session = existing(sessions, &name).await?;
             let record = session.record(None).await;
-            let record = record.map_err(conversation_store::failure)?;
+            let record = record.map_err(conversation_store::stored_failure)?;
             let mut transcript = Transcript::new(&record);
             if let Some(limit) = limit {
                 transcript.keep_last(limit.get());
@@ -79,7 +76,7 @@ async fn carry_out(
         SessionsCommand::Export { name, file, force } => {
             let session = existing(sessions, &name).await?;
             let exported = session.export().await;
-            let exported = exported.map_err(conversation_store::failure)?;
+            let exported = exported.map_err(conversation_store::stored_failure)?;
             let mut json = serde_json::to_vec(&exported).map_err(io::Error::from)?;
             json.push(b'\n');
             match file {
@@ -90,6 +87,7 @@ async fn carry_out(
         SessionsCommand::Import { file, name } => {
             let exported = read_export(&file)?;
             let name = name.map_or_else(|| exported.id.clone(), Arc::from);
+            check_new_name(&name, "give it one, as in --as tuesday")?;
             // The cipher text belongs to the name, and would be encrypted a second time with a key.
             if exported.is_encrypted()
                 && (name != exported.id || store_keys::of_environment()?.is_some())
@@ -101,7 +99,7 @@ async fn carry_out(
                 ));
             }
             let imported = sessions.get(name.clone()).import(&exported).await;
-            imported.map_err(|error| name_failure(error, &name))?;
+            imported.map_err(|error| conversation_store::creation_failure(error, &name))?;
             let done = look.language.choose("imported", "已导入");
             writeln!(out, "{done} {}", one_line(&name))?;
         }
@@ -112,7 +110,7 @@ async fn carry_out(
             }
             for name in &names {
                 let deleted = sessions.delete(name).await;
-                deleted.map_err(conversation_store::failure)?;
+                deleted.map_err(conversation_store::stored_failure)?;
                 let done = look.language.choose("deleted", "已删除");
                 writeln!(out, "{done} {}", one_line(name))?;
             }
@@ -122,9 +120,10 @@ async fn carry_out(
             write_found(&found, &text, json, look, out)?;
         }
         SessionsCommand::Fork { name, new, before } => {
+            check_new_name(&new, "give the copy one, as in tuesday-2")?;
             let session = existing(sessions, &name).await?;
             let forked = session.fork(new.as_str(), before).await;
-            forked.map_err(|error| name_failure(error, &new))?;
+            forked.map_err(|error| conversation_store::creation_failure(error, &new))?;
             let done = look.language.choose("copied to", "已复制到");
             writeln!(out, "{done} {}", one_line(&new))?;
         }
@@ -135,7 +134,7 @@ async fn carry_out(
 /// All sessions, the last changed first.
 async fn all_sessions(sessions: &Conversations) -> Result<Vec<Head>, Failure> {
     let listed = sessions.list(None).await;
-    let mut listed = listed.map_err(conversation_store::failure)?;
+    let mut listed = listed.map_err(conversation_store::stored_failure)?;
     listed.retain(|head| !is_service_record(&head.id));
     Ok(listed)
 }
@@ -145,7 +144,7 @@ async fn search(sessions: &Conversations, text: &str, limit: usize) -> Result<Ve
     let mut asked = limit;
     loop {
         let found = sessions.search(text, asked).await;
-        let mut found = found.map_err(conversation_store::failure)?;
+        let mut found = found.map_err(conversation_store::stored_failure)?;
         let is_all = found.len() < asked;
         found.retain(|found| !is_service_record(&found.conversation));
         if is_all || found.len() >= limit {
@@ -166,7 +165,10 @@ fn is_service_record(name: &str) -> bool {
 /// The session of a name that the user typed.
 async fn existing(sessions: &Conversations, name: &str) -> Result<Conversation, Failure> {
     let session = sessions.get(name);
-    let head = session.head().await.map_err(conversation_store::failure)?;
+    let head = session
+        .head()
+        .await
+        .map_err(conversation_store::stored_failure)?;
     if head.is_some() {
         return Ok(session);
     }
@@ -182,29 +184,12 @@ async fn existing(sessions: &Conversations, name: &str) -> Result<Conversation, 
     ))
 }
 
-/// The failure of creating a session.
-fn name_failure(error: BoxError, name: &str) -> Failure {
-    let kind = error
-        .downcast_ref::<ConversationError>()
-        .map(ConversationError::kind);
-    let name = one_line(name);
-    match kind {
-        Some(ConversationErrorKind::Exists) => Failure::usage(
-            format!("there is a session \"{name}\" already"),
-            "choose another name, or delete that one first",
-        ),
-        Some(ConversationErrorKind::WithinTurn | ConversationErrorKind::NoSuchPosition) => {
-            Failure::usage(
-                error.to_string(),
-                "`switchboard sessions show NAME --json` shows the positions; take that of a message of \
-             the user",
-            )
-        }
-        Some(ConversationErrorKind::Damaged) => {
-            Failure::usage(error.to_string(), "export the session again")
-        }
-        _ => conversation_store::failure(error),
+/// Checks the name of a new session.
+fn check_new_name(name: &str, help: &str) -> Result<(), Failure> {
+    if name.trim().is_empty() {
+        return Err(Failure::usage("the session's name is empty", help));
     }
+    Ok(())
 }
 
 /// A line of `list --json`.

@@ -232,7 +232,8 @@ async fn run_case(
     let mut signals = Signals::listen()?;
     let mut lines: Vec<EventLine> = Vec::new();
     let store = ConversationStore::in_memory();
-    let mut conversation = Conversation::new(team, store, None, None).await?;
+    let agent = case.agent.as_deref();
+    let mut conversation = Conversation::new(team, store, agent, None).await?;
     let first = conversation.agent().to_owned();
     let mut end = CaseEnd::Completed;
     let mut timed_out = false;

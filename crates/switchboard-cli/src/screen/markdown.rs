@@ -1,48 +1,81 @@
-//! Draws Markdown as it arrives: headings, lists, quotes, code, emphasis and links.
+//! Draws Markdown as it arrives: headings, lists, quotes, tables, code, emphasis and links, by the rules of CommonMark.
+//!
+//! Text is held back only while what follows decides about it: the beginning of a line, a mark that may be closed, a
+//! table. What turns out to be no mark is written as it is.
 //!
 //! Styles are marked in the text by private characters, which the wrapper counts as no columns, and which
 //! become escape sequences afterwards. In the text of a model, these characters are replaced.
 
-use std::fmt::Write as _;
+mod inline;
+mod styles;
+mod table;
 
-use super::wrap::{FIRST_MARK, LAST_MARK, LineWrapper};
+use super::wrap::{FIRST_HANG, FIRST_MARK, LAST_HANG, LineWrapper};
+use inline::{Base, Before, End, is_special};
+use styles::{CODE, HEADING, QUOTE, escape_sequences, mark};
 
-const BOLD: u32 = 1;
-const ITALIC: u32 = 2;
-const CODE: u32 = 4;
-const HEADING: u32 = 8;
-const QUOTE: u32 = 16;
-const LINK: u32 = 32;
+/// The largest number of bytes that are held back for a mark to be closed.
+const MAX_HELD: usize = 2_000;
 
-/// The longest text in brackets that is held back as a link.
-const MAX_LINK: usize = 600;
+/// The largest number of bytes of a word that are looked at for the beginning of an address.
+const MAX_WORD: usize = 200;
 
 /// Wraps and styles Markdown that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct MarkdownWrapper {
     wrapper: LineWrapper,
-    /// The styles that are on.
-    styles: u32,
-    /// Set within a block of code between fences.
-    in_fence: bool,
     /// The beginning of a line, until it is known what it begins.
     line_start: Option<String>,
-    /// Characters that may be the beginning of a mark.
+    /// Set if the line before has ended, and its end is not written yet.
+    has_break: bool,
+    block: Block,
+    /// Set after an item of a list, until a line that is not part of it.
+    is_in_list: bool,
+    /// The lines of what is or may be a table.
+    table: Vec<String>,
+    /// Text of the current block that begins with what may be a mark.
     held: String,
-    /// The last character that was written.
-    previous: char,
+    /// The last word before it.
+    word: String,
+    /// The last character before it.
+    last: char,
+}
+
+/// The block that the current line is part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Block {
+    None,
+    /// Text whose further lines are part of it.
+    Paragraph {
+        styles: u32,
+        /// The beginning of further lines.
+        prefix: String,
+        is_quote: bool,
+    },
+    /// A heading, or a line of indented code.
+    Line {
+        styles: u32,
+    },
+    /// Code between fences.
+    Fence {
+        mark: char,
+        length: usize,
+    },
 }
 
 impl MarkdownWrapper {
     /// Creates a wrapper whose first line begins at `column` and whose others begin at `indent`.
     pub(crate) fn new(width: Option<usize>, column: usize, indent: usize) -> Self {
         Self {
-            wrapper: LineWrapper::new(width, column, indent),
-            styles: 0,
-            in_fence: false,
+            wrapper: LineWrapper::new(width, column, indent).with_hangs(),
             line_start: Some(String::new()),
+            has_break: false,
+            block: Block::None,
+            is_in_list: false,
+            table: Vec::new(),
             held: String::new(),
-            previous: '\n',
+            word: String::new(),
+            last: '\n',
         }
     }
 
@@ -57,7 +90,7 @@ impl MarkdownWrapper {
         for c in text.chars() {
             let c = match c {
                 '\r' => continue,
-                c if (FIRST_MARK..=LAST_MARK).contains(&c) => '\u{fffd}',
+                c if (FIRST_MARK..=LAST_HANG).contains(&c) => '\u{fffd}',
                 c => c,
             };
             self.add(c, &mut marked);
@@ -68,303 +101,467 @@ impl MarkdownWrapper {
     /// Returns the rest of the output, with all styles off.
     pub(crate) fn finish(&mut self) -> String {
         let mut marked = String::new();
-        self.end_line(&mut marked);
+        if let Some(start) = self.line_start.take().filter(|start| !start.is_empty()) {
+            self.whole_line(&start, &mut marked);
+        }
+        self.end_table(&mut marked);
+        self.end_block(&mut marked);
         let out = self.wrapper.push(&marked) + &self.wrapper.finish();
         escape_sequences(&out)
     }
 
     fn add(&mut self, c: char, out: &mut String) {
         if c == '\n' {
-            // The line of a fence is not shown.
-            if self.end_line(out) == LineEnd::Shown {
-                out.push('\n');
+            match self.line_start.take() {
+                Some(start) => self.whole_line(&start, out),
+                None => self.end_line(out),
             }
             self.line_start = Some(String::new());
-            self.previous = '\n';
             return;
         }
         let Some(start) = &mut self.line_start else {
-            self.inline(c, out);
+            self.text(c, out);
             return;
         };
         start.push(c);
-        let start = start.clone();
-        match block(&start, self.in_fence) {
-            Block::Unknown => {}
-            Block::Fence => {
-                // The name of the language follows; the line itself is not shown.
+        let line = match line_kind(start, &self.block, self.is_in_list) {
+            Some(Line::Whole) | None
+                if start.len() <= MAX_HELD || start.trim_start().starts_with('|') =>
+            {
+                return;
             }
-            Block::Text => self.begin_text(&start, out),
-            Block::Heading(rest) => {
-                self.line_start = None;
-                self.set(HEADING, out);
-                self.add_all(rest, out);
+            Some(Line::Whole) | None => Line::Text,
+            Some(line) => line,
+        };
+        let start = self.line_start.take().unwrap_or_default();
+        self.end_table(out);
+        self.begin(&line, &start, out);
+    }
+
+    /// Ends a line whose beginning was known.
+    fn end_line(&mut self, out: &mut String) {
+        if !matches!(self.block, Block::Paragraph { .. } | Block::Fence { .. }) {
+            self.end_block(out);
+        } else if matches!(self.block, Block::Fence { .. }) {
+            out.push(mark(0));
+        }
+        self.has_break = true;
+    }
+
+    /// Writes a line that only its end decides about.
+    fn whole_line(&mut self, line: &str, out: &mut String) {
+        if let Block::Fence {
+            mark: fence,
+            length,
+        } = self.block
+        {
+            if is_fence_end(line, fence, length) {
+                self.block = Block::None;
+                return;
             }
-            Block::Item(indent, rest) => {
-                self.line_start = None;
-                let _ = write!(out, "{:indent$}• ", "");
-                self.add_all(rest, out);
+            if line.trim().is_empty() {
+                self.write_break(out);
+                self.has_break = true;
+                return;
             }
-            Block::Quote(rest) => {
-                self.line_start = None;
-                self.set(QUOTE, out);
-                out.push_str("│ ");
-                self.add_all(rest, out);
+            self.begin(&Line::Code, line, out);
+            self.end_line(out);
+            return;
+        }
+        let trimmed = line.trim();
+        if trimmed.starts_with('|') && leading_spaces(line) < 4 {
+            self.table.push(line.to_owned());
+            if self.table.len() == 2 && !table::is_table(&self.table[0], &self.table[1]) {
+                self.end_table(out);
             }
+            return;
+        }
+        self.end_table(out);
+        if trimmed.is_empty() {
+            self.end_block(out);
+            self.write_break(out);
+            self.has_break = true;
+        } else if let Some((mark, length)) = fence(line) {
+            self.end_block(out);
+            self.write_break(out);
+            self.block = Block::Fence { mark, length };
+        } else if let Some(underline) = self.underline(trimmed) {
+            self.end_block(out);
+            self.write_break(out);
+            out.extend(std::iter::repeat_n(underline, trimmed.chars().count()));
+            self.has_break = true;
+        } else if is_rule(trimmed) {
+            self.end_block(out);
+            self.is_in_list = false;
+            self.write_break(out);
+            out.push_str("────────");
+            self.has_break = true;
+        } else if trimmed == ">" {
+            self.end_block(out);
+            self.begin(&Line::Quote, line, out);
+            self.end_line(out);
+        } else {
+            self.begin(&Line::Text, line, out);
+            self.end_line(out);
         }
     }
 
-    /// Writes a line that is no special block.
-    fn begin_text(&mut self, start: &str, out: &mut String) {
-        self.line_start = None;
-        if self.in_fence {
-            self.set(CODE, out);
-            // Spaces at the beginning of a line are part of the code.
+    /// The line below a heading, as it is drawn.
+    fn underline(&self, line: &str) -> Option<char> {
+        let Block::Paragraph {
+            is_quote: false, ..
+        } = &self.block
+        else {
+            return None;
+        };
+        match line.chars().next() {
+            _ if line.len() < 2 || self.is_in_list => None,
+            Some('=') if line.chars().all(|c| c == '=') => Some('═'),
+            Some('-') if line.chars().all(|c| c == '-') => Some('─'),
+            _ => None,
+        }
+    }
+
+    /// Writes the lines that were held back as a table, or as the text that they are.
+    fn end_table(&mut self, out: &mut String) {
+        let lines = std::mem::take(&mut self.table);
+        let [header, delimiters, ..] = lines.as_slice() else {
+            for line in lines {
+                self.begin(&Line::Text, &line, out);
+                self.end_line(out);
+            }
+            return;
+        };
+        if !table::is_table(header, delimiters) {
+            for line in lines {
+                self.begin(&Line::Text, &line, out);
+                self.end_line(out);
+            }
+            return;
+        }
+        self.end_block(out);
+        for row in table::draw(&lines, self.wrapper.room()) {
+            self.write_break(out);
+            out.push(hang(2));
+            out.push_str(&row);
+            self.has_break = true;
+        }
+        self.is_in_list = false;
+    }
+
+    /// Begins a line of this kind.
+    fn begin(&mut self, line: &Line, start: &str, out: &mut String) {
+        let spaces = leading_spaces(start);
+        let rest = start.trim_start();
+        if let (
+            Line::Text,
+            Block::Paragraph {
+                is_quote: false, ..
+            },
+        )
+        | (Line::Quote, Block::Paragraph { is_quote: true, .. }) = (line, &self.block)
+        {
+            let rest = if *line == Line::Quote {
+                rest[1..].trim_start()
+            } else {
+                rest
+            };
+            self.has_break = false;
+            let indent = self.base().prefix.chars().count();
+            self.text('\n', out);
+            if *line == Line::Text {
+                // Spaces beyond those of the block are kept.
+                self.all(&" ".repeat(spaces.saturating_sub(indent)), out);
+            }
+            self.all(rest, out);
+            return;
+        }
+        if matches!(self.block, Block::Fence { .. }) {
+            self.write_break(out);
+            out.push(hang(0));
+            out.push(mark(CODE));
             out.push_str(start);
             return;
         }
-        self.add_all(start, out);
-    }
-
-    fn add_all(&mut self, text: &str, out: &mut String) {
-        for c in text.chars() {
-            self.inline(c, out);
-        }
-    }
-
-    /// Ends a line: what was held back is text, and styles end with it.
-    fn end_line(&mut self, out: &mut String) -> LineEnd {
-        if let Some(start) = self.line_start.take() {
-            if start.trim_start().starts_with("```") {
-                self.in_fence = !self.in_fence;
-                return LineEnd::Hidden;
-            } else if is_rule(&start) && !self.in_fence {
-                out.push_str("────────");
-            } else if !start.is_empty() {
-                self.begin_text(&start, out);
+        self.end_block(out);
+        self.write_break(out);
+        self.last = '\n';
+        self.word.clear();
+        match line {
+            Line::Code => {
+                out.push(hang(0));
+                out.push(mark(CODE));
+                out.push_str(start);
+                self.block = Block::Line { styles: CODE };
+            }
+            Line::Heading => {
+                self.is_in_list = false;
+                out.push(hang(0));
+                out.push(mark(HEADING));
+                self.block = Block::Line { styles: HEADING };
+                self.all(rest.trim_start_matches('#').trim_start(), out);
+            }
+            Line::Item(marker) => {
+                self.is_in_list = true;
+                let shown = if rest.starts_with(['-', '*', '+']) {
+                    "•"
+                } else {
+                    &rest[..*marker]
+                };
+                let columns = spaces + shown.chars().count() + 1;
+                out.push(hang(columns));
+                out.extend(std::iter::repeat_n(' ', spaces));
+                out.push_str(shown);
+                out.push(' ');
+                self.begin_paragraph(0, " ".repeat(columns), false);
+                self.all(rest[*marker..].trim_start(), out);
+            }
+            Line::Quote => {
+                self.is_in_list = false;
+                out.push(hang(2));
+                out.push(mark(QUOTE));
+                out.push_str("│ ");
+                self.begin_paragraph(QUOTE, "│ ".to_owned(), true);
+                self.all(rest[1..].trim_start(), out);
+            }
+            Line::Text | Line::Whole => {
+                self.is_in_list &= spaces > 0;
+                out.push(hang(spaces));
+                out.extend(std::iter::repeat_n(' ', spaces));
+                self.begin_paragraph(0, " ".repeat(spaces), false);
+                self.all(rest, out);
             }
         }
-        let held = std::mem::take(&mut self.held);
-        // A mark at the end of a line closes what is open.
-        match held.as_str() {
-            "*" | "_" if self.styles & ITALIC != 0 => {}
-            "**" | "__" if self.styles & BOLD != 0 => {}
-            "`" if self.styles & CODE != 0 => {}
-            held => out.push_str(held),
+    }
+
+    fn begin_paragraph(&mut self, styles: u32, prefix: String, is_quote: bool) {
+        self.block = Block::Paragraph {
+            styles,
+            prefix,
+            is_quote,
+        };
+    }
+
+    fn write_break(&mut self, out: &mut String) {
+        if std::mem::take(&mut self.has_break) {
+            out.push('\n');
         }
-        if self.styles != 0 {
-            self.styles = 0;
+    }
+
+    /// Ends a block: what was held back is final, and styles end with it.
+    fn end_block(&mut self, out: &mut String) {
+        self.settle(End::Final, out);
+        if let Block::Paragraph { styles, .. } | Block::Line { styles } = self.block
+            && styles != 0
+        {
             out.push(mark(0));
         }
-        LineEnd::Shown
+        if !matches!(self.block, Block::Fence { .. }) {
+            self.block = Block::None;
+        }
+        self.last = '\n';
+        self.word.clear();
     }
 
-    /// Adds a character within a line.
-    fn inline(&mut self, c: char, out: &mut String) {
-        if self.in_fence {
+    fn all(&mut self, text: &str, out: &mut String) {
+        for c in text.chars() {
+            self.text(c, out);
+        }
+    }
+
+    /// Adds a character of the current block.
+    fn text(&mut self, c: char, out: &mut String) {
+        if matches!(
+            self.block,
+            Block::Fence { .. } | Block::Line { styles: CODE }
+        ) {
             out.push(c);
             return;
         }
-        if self.held.starts_with('[') {
-            self.held.push(c);
-            self.link(out);
+        if self.held.is_empty() && !is_special(c) {
+            out.push(c);
+            if c == '\n' {
+                out.push_str(self.base().prefix);
+            }
+            self.note(c);
             return;
         }
-        if !self.held.is_empty() {
-            let held = std::mem::take(&mut self.held);
-            match held.as_str() {
-                "*" if c == '*' => {
-                    self.held = "**".to_owned();
-                    return;
-                }
-                "_" if c == '_' => {
-                    self.held = "__".to_owned();
-                    return;
-                }
-                held => self.emphasis(held, c, out),
-            }
+        let before = self.held.chars().next_back();
+        self.held.push(c);
+        // Only these can settle what was held back.
+        let may_settle = before.is_some_and(|before| {
+            before != c && is_special(before) || before == ']' || before == '\\'
+        });
+        if may_settle || c == ')' || self.held.len().is_multiple_of(256) {
+            self.settle(End::Open, out);
         }
-        let is_code = self.styles & CODE != 0;
-        match c {
-            '`' => self.held.push('`'),
-            '*' | '_' if !is_code => self.held.push(c),
-            '[' if !is_code => self.held.push('['),
-            c => {
-                out.push(c);
-                self.previous = c;
-            }
+        if self.held.len() > MAX_HELD {
+            self.settle(End::Final, out);
         }
     }
 
-    /// Writes a mark before `next`: as a change of style, or as the characters that it is.
-    fn emphasis(&mut self, held: &str, next: char, out: &mut String) {
-        let style = match held {
-            "`" => CODE,
-            "**" | "__" => BOLD,
-            _ => ITALIC,
+    /// Writes what was held back, if nothing that follows can change what it is.
+    fn settle(&mut self, end: End, out: &mut String) {
+        if self.held.is_empty() {
+            return;
+        }
+        let before = Before {
+            last: self.last,
+            in_url: self.word.contains("://"),
         };
-        let is_open = self.styles & style != 0;
-        let is_underscore = held.starts_with('_');
-        let opens = !next.is_whitespace()
-            && (style == CODE
-                || !(self.previous.is_alphanumeric() && (is_underscore || next.is_ascii_digit())));
-        let closes = style == CODE
-            || !(self.previous.is_whitespace() || is_underscore && next.is_alphanumeric());
-        if is_open && closes || !is_open && opens {
-            self.set(self.styles ^ style, out);
-        } else {
-            out.push_str(held);
-        }
-        if let Some(last) = held.chars().next_back() {
-            self.previous = last;
+        let Some(rendered) = inline::render(&self.held, before, self.base(), end) else {
+            return;
+        };
+        out.push_str(&rendered.marked);
+        let rest = self.held.split_off(rendered.length);
+        for c in std::mem::replace(&mut self.held, rest).chars() {
+            self.note(c);
         }
     }
 
-    /// Writes a link that is complete, or text that is none.
-    fn link(&mut self, out: &mut String) {
-        let is_complete = match self.held.find(']') {
-            None => self.held.len() > MAX_LINK,
-            Some(end) => match self.held[end + 1..].chars().next() {
-                None => return,
-                Some('(') if self.held.len() <= MAX_LINK => self.held.ends_with(')'),
-                Some(_) => true,
+    /// Notes a character that was written.
+    fn note(&mut self, c: char) {
+        self.last = c;
+        if c.is_whitespace() {
+            self.word.clear();
+        } else if self.word.len() < MAX_WORD {
+            self.word.push(c);
+        }
+    }
+
+    fn base(&self) -> Base<'_> {
+        match &self.block {
+            Block::Paragraph { styles, prefix, .. } => Base {
+                styles: *styles,
+                prefix,
             },
-        };
-        if !is_complete {
-            return;
+            Block::Line { styles } => Base {
+                styles: *styles,
+                prefix: "",
+            },
+            Block::None | Block::Fence { .. } => Base {
+                styles: 0,
+                prefix: "",
+            },
         }
-        let held = std::mem::take(&mut self.held);
-        let parts = held
-            .strip_prefix('[')
-            .and_then(|rest| rest.split_once("]("))
-            .and_then(|(text, url)| Some((text, url.strip_suffix(')')?)));
-        let before = self.styles;
-        match parts {
-            Some((text, url)) => {
-                self.set(before | LINK, out);
-                out.push_str(text);
-                self.set(before, out);
-                if url != text {
-                    let _ = write!(out, " ({url})");
-                }
-                self.previous = ')';
-            }
-            None => {
-                let mut chars = held.chars();
-                out.extend(chars.next());
-                self.previous = '[';
-                // The rest may have marks of its own.
-                self.add_all(chars.as_str(), out);
-            }
-        }
-    }
-
-    fn set(&mut self, styles: u32, out: &mut String) {
-        self.styles = styles;
-        out.push(mark(styles));
     }
 }
 
-/// Tells whether a line has an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineEnd {
-    Shown,
-    Hidden,
-}
-
-/// The kind of a line by its beginning.
-enum Block<'a> {
-    /// More characters are needed.
-    Unknown,
+/// The kind of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Line {
     Text,
-    /// A line of three backticks.
-    Fence,
-    Heading(&'a str),
-    /// An item of a list, with its indent.
-    Item(usize, &'a str),
-    Quote(&'a str),
+    /// Code between fences, or code that is indented.
+    Code,
+    Heading,
+    /// An item of a list, with the length of its marker.
+    Item(usize),
+    Quote,
+    /// Only the end of the line tells its kind.
+    Whole,
 }
 
-fn block(start: &str, in_fence: bool) -> Block<'_> {
-    let rest = start.trim_start_matches(' ');
-    let indent = start.len() - rest.len();
-    if rest.is_empty() {
-        return Block::Unknown;
+/// The kind of a line by its beginning; `None` if more characters are needed.
+fn line_kind(start: &str, block: &Block, is_in_list: bool) -> Option<Line> {
+    let rest = start.trim_start();
+    let spaces = leading_spaces(start);
+    if let Block::Fence { mark, length } = block {
+        let fence = rest.trim_start_matches(*mark);
+        let may_end = spaces < 4 && fence.trim().is_empty();
+        let may_end = may_end && (fence.is_empty() || rest.len() - fence.len() >= *length);
+        return if may_end { None } else { Some(Line::Code) };
     }
-    if rest.starts_with("```") {
-        return Block::Fence;
+    let in_paragraph = matches!(block, Block::Paragraph { .. });
+    let first = rest.chars().next()?;
+    if spaces >= 4 && !in_paragraph && !is_in_list {
+        return Some(Line::Code);
     }
-    if "```".starts_with(rest) {
-        return Block::Unknown;
+    if is_fence_start(rest) || first == '|' || may_be_rule(rest) {
+        return Some(Line::Whole);
     }
-    if in_fence {
-        return Block::Text;
-    }
-    let hashes = rest.len() - rest.trim_start_matches('#').len();
-    if hashes > 0 {
-        return match rest[hashes..].strip_prefix(' ') {
-            Some(rest) if hashes <= 6 => Block::Heading(rest),
-            None if rest.len() == hashes && hashes <= 6 => Block::Unknown,
-            _ => Block::Text,
-        };
-    }
-    // `---` and `***` may be a rule, which only the end of the line tells.
-    if is_rule_start(rest) && rest.len() <= 80 {
-        return Block::Unknown;
-    }
-    match rest.chars().next() {
-        Some('-' | '*' | '+') => match rest[1..].strip_prefix(' ') {
-            Some(text) => Block::Item(indent, text),
-            None if rest.len() == 1 => Block::Unknown,
-            None => Block::Text,
-        },
-        Some('>') if rest.len() == 1 => Block::Unknown,
-        Some('>') => Block::Quote(rest[1..].trim_start()),
-        _ => Block::Text,
-    }
-}
-
-fn is_rule_start(text: &str) -> bool {
-    let text = text.trim();
-    ['-', '*', '_']
-        .iter()
-        .any(|mark| text.len() >= 2 && text.chars().all(|c| c == *mark))
-}
-
-fn is_rule(text: &str) -> bool {
-    is_rule_start(text) && text.trim().len() >= 3
-}
-
-/// The private character that sets these styles.
-fn mark(styles: u32) -> char {
-    char::from_u32(u32::from(FIRST_MARK) + styles).unwrap_or(FIRST_MARK)
-}
-
-/// Replaces the private characters by escape sequences.
-fn escape_sequences(marked: &str) -> String {
-    let mut out = String::with_capacity(marked.len());
-    for c in marked.chars() {
-        if !(FIRST_MARK..=LAST_MARK).contains(&c) {
-            out.push(c);
-            continue;
-        }
-        let styles = u32::from(c) - u32::from(FIRST_MARK);
-        out.push_str("\u{1b}[0");
-        for (style, code) in [
-            (BOLD, ";1"),
-            (ITALIC, ";3"),
-            (CODE, ";36"),
-            (HEADING, ";1;4"),
-            (QUOTE, ";2"),
-            (LINK, ";34"),
-        ] {
-            if styles & style != 0 {
-                out.push_str(code);
+    let text = Some(Line::Text);
+    match first {
+        '`' | '~' if rest.len() < 3 && rest.chars().all(|c| c == first) => None,
+        '=' if in_paragraph && rest.trim_end().chars().all(|c| c == '=') => Some(Line::Whole),
+        '#' => {
+            let after = rest.trim_start_matches('#');
+            match after.chars().next() {
+                _ if rest.len() - after.len() > 6 => text,
+                None => None,
+                Some(' ' | '\t') => Some(Line::Heading),
+                Some(_) => text,
             }
         }
-        out.push('m');
+        '>' if rest.len() == 1 => None,
+        '>' => Some(Line::Quote),
+        '-' | '*' | '+' => item(rest, 1),
+        '0'..='9' => {
+            let digits = rest.chars().take_while(char::is_ascii_digit).count();
+            match rest[digits..].chars().next() {
+                None if digits <= 9 => None,
+                // A sentence may end with a number at the beginning of a line.
+                Some('.' | ')')
+                    if digits <= 9 && (!in_paragraph || is_in_list || rest[..digits] == *"1") =>
+                {
+                    item(rest, digits + 1)
+                }
+                _ => text,
+            }
+        }
+        _ => text,
     }
-    out
+}
+
+/// The kind of a line that begins with a marker of a list, if text follows it.
+fn item(rest: &str, marker: usize) -> Option<Line> {
+    let after = &rest[marker..];
+    match after.chars().next() {
+        None => None,
+        Some(' ' | '\t') if after.trim().is_empty() => None,
+        Some(' ' | '\t') => Some(Line::Item(marker)),
+        Some(_) => Some(Line::Text),
+    }
+}
+
+fn leading_spaces(line: &str) -> usize {
+    let spaces = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
+    spaces.map(|c| if c == '\t' { 4 } else { 1 }).sum()
+}
+
+fn is_fence_start(rest: &str) -> bool {
+    let info = rest.strip_prefix("```");
+    // Backticks after the first ones are the end of code within a line.
+    info.is_some_and(|info| !info.trim_start_matches('`').contains('`')) || rest.starts_with("~~~")
+}
+
+/// The character and the length of a fence that a line begins with.
+fn fence(line: &str) -> Option<(char, usize)> {
+    let rest = line.trim_start();
+    let mark = rest.chars().next().filter(|_| is_fence_start(rest))?;
+    Some((mark, rest.len() - rest.trim_start_matches(mark).len()))
+}
+
+fn is_fence_end(line: &str, fence: char, length: usize) -> bool {
+    let line = line.trim();
+    line.len() >= length && line.chars().all(|c| c == fence)
+}
+
+/// Returns `true` for a line that is a rule if it goes on as it is.
+fn may_be_rule(rest: &str) -> bool {
+    rest.len() <= 80
+        && ['-', '*', '_']
+            .iter()
+            .any(|mark| rest.starts_with(*mark) && rest.chars().all(|c| c == *mark || c == ' '))
+}
+
+fn is_rule(line: &str) -> bool {
+    may_be_rule(line) && line.chars().filter(|c| *c != ' ').count() >= 3
+}
+
+/// The private character that sets the further indent of wrapped lines.
+fn hang(columns: usize) -> char {
+    let columns = u32::try_from(columns).unwrap_or(0).min(63);
+    char::from_u32(u32::from(FIRST_HANG) + columns).unwrap_or(FIRST_HANG)
 }
 
 #[cfg(test)]
@@ -416,8 +613,130 @@ mod tests {
             "-5 degrees",
             "5*3=15",
             "[unfinished",
+            "rm *.tmp *.bak",
+            "f(**kw) or f(*args)",
+            "3*x + 2*y",
+            "_config.yml",
+            "x**2 + y**2",
+            "an *unclosed mark",
+            "an **unclosed mark",
+            "an `unclosed one",
+            "a \\ b",
+            "https://a.b/_c_/_d",
+            "12",
+            "-",
+            "| a | b |",
+            "a **",
+            "***",
+            "a ~~ b",
         ] {
-            assert_eq!(drawn(text), text);
+            let shown = if text == "***" {
+                "────────"
+            } else {
+                text
+            };
+            assert_eq!(drawn(text), shown);
+        }
+    }
+
+    #[test]
+    fn emphasis_is_that_of_commonmark() {
+        for (text, shown) in [
+            (
+                "***both*** *a **b** c*",
+                "<;1;3mboth<m <;3ma <;1;3mb<;3m c<m",
+            ),
+            ("**a*", "*<;3ma<m"),
+            ("*a **b*", "*a *<;3mb<m"),
+            ("\\*escaped\\* \\`a\\`", "*escaped* `a`"),
+            ("`` a`b `` and ```c```", "<;36ma`b<m and <;36mc<m"),
+            ("`*a` *b*", "<;36m*a<m <;3mb<m"),
+            ("**a**b a__b__c", "<;1ma<mb a__b__c"),
+            ("*a\nb*", "<;3ma\nb<m"),
+            ("*a\n\nb*", "*a\n\nb*"),
+            ("[*a*](b) **[c](d)**", "<;3;34ma<m (b) <;1;34mc<;1m (d)<m"),
+            ("**注意：**请看", "<;1m注意：<m请看"),
+            ("**https://a.b/c_d_e**", "<;1mhttps://a.b/c_d_e<m"),
+        ] {
+            assert_eq!(drawn(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_those_of_commonmark() {
+        for (text, shown) in [
+            ("* * *\na", "────────\na"),
+            ("Plan\n====\ntext", "Plan\n════\ntext"),
+            ("Plan\n---", "Plan\n───"),
+            ("~~~\n```\n~~~\na", "<;36m```<m\na"),
+            ("```a``` b", "<;36ma<m b"),
+            ("    *.rs\na", "<;36m    *.rs<m\na"),
+            ("> *a\n> b*", "<;2m│ <;3;2ma\n│ b<;2m<m"),
+            ("1986. A year", "1986. A year"),
+            (
+                "| a | b |\n| - | -: |\n| *x* | 10 |\nend",
+                "<;1ma<m │  <;1mb<m\n──┼───\n<;3mx<m │ 10\nend",
+            ),
+        ] {
+            assert_eq!(drawn(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn wrapped_lines_of_an_item_are_indented_as_its_text_is() {
+        let text = "- one two three four five six seven eight nine\n  ten\n\n10. one two three four five six seven eight";
+        assert_eq!(
+            drawn(text),
+            "• one two three four five six seven\n  eight nine\n  ten\n\n\
+             10. one two three four five six seven\n    eight"
+        );
+    }
+
+    #[test]
+    fn many_marks_that_nothing_closes_take_little_time() {
+        for piece in [
+            "_a* ", "[a", "`a ``b ", "*a", "\\\\[", "| a ", "**a_", "- ", "> ",
+        ] {
+            let text = piece.repeat(60_000 / piece.len());
+            let began = std::time::Instant::now();
+            let mut wrapper = MarkdownWrapper::new(Some(40), 0, 0);
+            for c in text.chars() {
+                wrapper.push(&c.to_string());
+            }
+            wrapper.finish();
+            assert!(
+                began.elapsed().as_secs() < 20,
+                "{piece:?} {:?}",
+                began.elapsed()
+            );
+        }
+    }
+
+    #[test]
+    fn no_character_is_lost_however_marks_are_mixed() {
+        let pieces = [
+            "*", "**", "_", "`", "[", "](", ")", "a", "b c", " ", "\n", "\\", "|", "-", "1. ",
+            "> ", "#", "~~~",
+        ];
+        let mut state = 7_u64;
+        for _ in 0..3_000 {
+            let mut text = String::new();
+            for _ in 0..14 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(pieces[usize::try_from(state >> 33).unwrap() % pieces.len()]);
+            }
+            let letters = |text: &str| {
+                text.chars()
+                    .filter(|c| matches!(c, 'a' | 'b' | 'c'))
+                    .count()
+            };
+            let plain = drawn(&text);
+            // The line of a fence is not shown.
+            if !text.contains("~~~") && !text.contains("```") {
+                assert_eq!(letters(&plain), letters(&text), "{text:?} {plain:?}");
+            }
         }
     }
 

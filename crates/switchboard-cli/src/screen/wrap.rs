@@ -9,9 +9,13 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 pub(super) const FIRST_MARK: char = '\u{f700}';
 /// The last private character that marks a style.
 pub(super) const LAST_MARK: char = '\u{f73f}';
+/// The first private character that sets the further indent of lines that are wrapped: this one is 0.
+pub(super) const FIRST_HANG: char = '\u{f740}';
+/// The last private character that sets it.
+pub(super) const LAST_HANG: char = '\u{f77f}';
 
 /// The columns of a text, without marks of styles.
-fn columns(text: &str) -> usize {
+pub(super) fn columns(text: &str) -> usize {
     let is_mark = |c: char| (FIRST_MARK..=LAST_MARK).contains(&c);
     let marks = text.chars().filter(|c| is_mark(*c)).count();
     // A private character has one column otherwise.
@@ -28,6 +32,10 @@ pub(crate) struct LineWrapper {
     width: Option<usize>,
     /// The indent of lines after the first.
     indent: usize,
+    /// The further indent of lines that begin because the one before is full.
+    hang: usize,
+    /// Set if private characters set the further indent.
+    takes_hangs: bool,
     /// The current column.
     column: usize,
     /// The number of spaces before the next word.
@@ -46,6 +54,8 @@ impl LineWrapper {
         let mut wrapper = Self {
             width: None,
             indent,
+            hang: 0,
+            takes_hangs: false,
             column,
             spaces: 0,
             word: String::new(),
@@ -54,6 +64,12 @@ impl LineWrapper {
         };
         wrapper.resize(width);
         wrapper
+    }
+
+    /// Lets private characters set the further indent of wrapped lines.
+    pub(super) fn with_hangs(mut self) -> Self {
+        self.takes_hangs = true;
+        self
     }
 
     /// Sets the width of the following lines.
@@ -85,10 +101,20 @@ impl LineWrapper {
                     self.spaces += 4;
                 }
                 c if is_control(c) => self.add_escaped(c, &mut out),
+                FIRST_HANG..=LAST_HANG if self.takes_hangs => {
+                    self.end_word(&mut out);
+                    let hang = u32::from(c) - u32::from(FIRST_HANG);
+                    self.hang = usize::try_from(hang).unwrap_or(0);
+                }
                 c => self.add(c, &mut out),
             }
         }
         out
+    }
+
+    /// The columns of a line.
+    pub(super) fn room(&self) -> Option<usize> {
+        self.width.map(|width| width.saturating_sub(self.indent))
     }
 
     /// Returns the rest of the output, without trailing white space.
@@ -135,26 +161,43 @@ impl LineWrapper {
             self.column += spaces + width;
             return;
         }
-        if self.column > self.indent {
-            self.new_line(out);
+        let indent = self.wrapped_indent();
+        if self.column > indent {
+            self.wrap(out);
         }
         // A word longer than a line is cut.
         for part in graphemes(&word) {
             let width = columns(part);
-            if !fits(self.column + width, self) && self.column > self.indent {
-                self.new_line(out);
+            if !fits(self.column + width, self) && self.column > indent {
+                self.wrap(out);
             }
             out.push_str(part);
             self.column += width;
         }
     }
 
+    /// The indent of a line that begins because the one before is full. It leaves room for text.
+    fn wrapped_indent(&self) -> usize {
+        let most = self
+            .width
+            .map_or(usize::MAX, |width| width.saturating_sub(4));
+        (self.indent + self.hang).min(most.max(self.indent))
+    }
+
+    fn wrap(&mut self, out: &mut String) {
+        self.begin_line(self.wrapped_indent(), out);
+    }
+
     fn new_line(&mut self, out: &mut String) {
+        self.begin_line(self.indent, out);
+    }
+
+    fn begin_line(&mut self, indent: usize, out: &mut String) {
         // Empty lines have no trailing spaces.
         out.truncate(out.trim_end_matches(' ').len());
         out.push('\n');
-        out.extend(std::iter::repeat_n(' ', self.indent));
-        self.column = self.indent;
+        out.extend(std::iter::repeat_n(' ', indent));
+        self.column = indent;
     }
 }
 

@@ -144,6 +144,108 @@ fn a_recorded_chat_becomes_a_case_that_passes() {
 }
 
 #[test]
+fn a_recorded_case_has_the_agent_and_the_context_that_were_chosen() {
+    let folder = Folder::new();
+    let passes = |cases: &str| {
+        let ran = folder.run(&["test", "team.toml", cases]);
+        assert_eq!(ran.code, Some(0), "{ran:?}\n{}", folder.read(cases));
+    };
+    let record = |cases: &str, recording: &str| {
+        let ran = folder.run(&["test", "team.toml", cases, "--record", recording]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        passes(cases);
+        folder.read(cases)
+    };
+    let lines = "/agent Billing\nWhat do I owe?\n/save a.jsonl\n";
+    folder.run_with_input(&["chat", "team.toml"], lines);
+    let case = record("a.toml", "a.jsonl");
+    assert!(
+        case.contains("agent = \"Billing\"\nexpect = \"Billing\"\n"),
+        "{case}"
+    );
+
+    let run = [
+        "run",
+        "team.toml",
+        "What do I owe?",
+        "-a",
+        "Manager",
+        "--json",
+    ];
+    folder.write("b.jsonl", &folder.run(&run).stdout);
+    assert!(record("b.toml", "b.jsonl").contains("agent = \"Manager\"\n"));
+
+    let run = [
+        "run",
+        "team.toml",
+        "theatre tickets",
+        "-c",
+        "tier=premium",
+        "--json",
+    ];
+    folder.write("c.jsonl", &folder.run(&run).stdout);
+    let case = record("c.toml", "c.jsonl");
+    assert!(
+        case.contains("context = { \"tier\" = \"premium\" }\n"),
+        "{case}"
+    );
+    assert!(case.contains("expect = \"Concierge\"\n"), "{case}");
+
+    let lines = "/context tier=premium\ntheatre tickets\n/save d.jsonl\n";
+    folder.run_with_input(&["chat", "team.toml"], lines);
+    assert!(record("d.toml", "d.jsonl").contains("\"tier\" = \"premium\""));
+}
+
+#[test]
+fn a_recording_that_no_case_can_repeat_is_told() {
+    let folder = Folder::new();
+    for (lines, problem) in [
+        (
+            "Hello\n/agent Billing\nHello\n",
+            "the conversation was given to Billing between two messages",
+        ),
+        (
+            "Hello\n/context tier=premium\nHello\n",
+            "the context was changed between two messages",
+        ),
+    ] {
+        folder.run_with_input(&["chat", "team.toml"], &format!("{lines}/save a.jsonl\n"));
+        let ran = folder.run(&["test", "team.toml", "cases.toml", "--record", "a.jsonl"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let expected = format!("a.jsonl cannot become a case that passes: {problem}\n");
+        assert!(ran.stderr.contains(&expected), "{ran:?}");
+        assert!(!folder.path("cases.toml").exists());
+        std::fs::remove_file(folder.path("a.jsonl")).unwrap();
+    }
+    let run = [
+        "run",
+        "team.toml",
+        "My bill is wrong",
+        "--max-turns",
+        "1",
+        "--json",
+    ];
+    folder.write("b.jsonl", &folder.run(&run).stdout);
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--record", "b.jsonl"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(!folder.path("cases.toml").exists());
+}
+
+#[test]
+fn a_case_begins_with_its_agent() {
+    let folder = Folder::new();
+    let case =
+        |agent: &str| format!("[[cases]]\nmessage = 'Hi'\nagent = '{agent}'\npath = ['Billing']\n");
+    folder.write("cases.toml", &case("Billing"));
+    let ran = folder.run(&["test", "team.toml", "cases.toml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    folder.write("cases.toml", &case("Biling"));
+    let ran = folder.run(&["test", "team.toml", "cases.toml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stdout.contains("did you mean \"Billing\"?"), "{ran:?}");
+}
+
+#[test]
 fn results_are_written_over_older_results_and_nothing_else() {
     let folder = Folder::new();
     folder.write(

@@ -148,9 +148,152 @@ fn a_chat_of_machines_reads_and_writes_lines_of_json() {
     let inputs: Vec<&Value> = started.iter().map(|event| &event["input"]).collect();
     assert_eq!(inputs, ["My bill\nis wrong", "And now?", "plain text"]);
     assert!(ran.stderr.contains("* Billing"), "{ran:?}");
-    let ran = chat(&folder, &["--json"], "{\"text\": \"Hi\"}\n");
+}
+
+#[test]
+fn a_line_of_json_that_cannot_be_read_does_not_end_the_chat() {
+    let folder = Folder::new();
+    let lines = "Hi\n{\"x\":1}\n\"\"\n{\"message\":\" \"}\n{\nafter\n";
+    let ran = chat(&folder, &["--json"], lines);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("has no text in \"message\""), "{ran:?}");
+    let errors = ran.events_of("input_error");
+    assert_eq!(
+        errors[0],
+        json!({"type": "input_error", "agent": "Triage", "turn": 0, "line": 2,
+            "message": "the line has no text in \"message\""})
+    );
+    let numbers: Vec<&Value> = errors.iter().map(|error| &error["line"]).collect();
+    assert_eq!(numbers, [2, 3, 4, 5]);
+    assert_eq!(errors[1]["message"], "the line has an empty message");
+    let started = ran.events_of("run_started");
+    let inputs: Vec<&Value> = started.iter().map(|event| &event["input"]).collect();
+    assert_eq!(inputs, ["Hi", "after"]);
+    folder.write("chat.jsonl", &ran.stdout);
+    assert_eq!(folder.run(&["replay", "chat.jsonl"]).code, Some(0));
+}
+
+#[test]
+fn an_empty_message_of_a_file_is_not_sent() {
+    let folder = Folder::new();
+    folder.write("in.jsonl", "\"Hi\"\n\"\"\n");
+    let ran = folder.run(&["run", "team.toml", "--input", "in.jsonl"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("in.jsonl:2: the line has an empty message")
+    );
+}
+
+#[test]
+fn a_refused_message_is_what_is_taken_back_and_it_is_not_sent_again() {
+    let folder = Folder::new();
+    folder.run(&["init", ".", "--force"]);
+    let secret = "my password is 1234";
+    let ran = chat(
+        &folder,
+        &[],
+        &format!("hello\n{secret}\n/undo\n/history\n/retry\n"),
+    );
+    let (before, after) = ran.stdout.split_once("Taken back: ").unwrap();
+    assert!(before.contains("hello"), "{ran:?}");
+    assert!(after.starts_with(&format!("{secret}\n")), "{ran:?}");
+    assert!(after.contains("Again: hello\n"), "{ran:?}");
+    assert_eq!(after.matches(secret).count(), 1, "{ran:?}");
+    assert!(!after.contains("no_passwords"), "{ran:?}");
+
+    let lines =
+        format!("hello\n{secret}\n{secret} 5\n/undo\n/undo\n/undo\n/undo\n/agent Sales\n/retry\n");
+    let ran = chat(&folder, &["-s", "s"], &lines);
+    let (_, after) = ran.stdout.split_once("Taken back: ").unwrap();
+    assert_eq!(
+        after,
+        format!(
+            "{secret} 5\nTaken back: {secret}\nTaken back: hello\nThere is nothing to take back.\n\
+             Sales has the conversation now.\nThere is nothing to send again.\n"
+        )
+    );
+    let ran = chat(&folder, &[], &format!("{secret}\n/retry\n/save a.jsonl\n"));
+    assert!(
+        ran.stdout.contains(&format!("Again: {secret}\n")),
+        "{ran:?}"
+    );
+    assert_eq!(folder.read("a.jsonl").matches("\"run_started\"").count(), 1);
+}
+
+#[test]
+fn a_message_that_is_sent_again_goes_to_the_agent_that_was_chosen_since() {
+    let folder = Folder::new();
+    let ran = chat(
+        &folder,
+        &[],
+        "Hello\n/agent Billing\n/retry\n/save a.jsonl\n",
+    );
+    let saved = folder.read("a.jsonl");
+    let first: Value = serde_json::from_str(saved.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["agent"], &first["input"]),
+        (&json!("Billing"), &json!("Hello")),
+        "{ran:?}"
+    );
+    let ran = chat(&folder, &[], "Hello\n/agent Billing\n/undo\n");
+    assert!(
+        ran.stdout
+            .ends_with("Taken back: Hello\nTriage has the conversation again.\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_chat_with_a_server_changes_to_the_offline_model_and_back() {
+    let folder = Folder::new();
+    let args = ["-m", "chat/x", "--base-url", "http://127.0.0.1:1/v1"];
+    let ran = chat(
+        &folder,
+        &args,
+        "/model offline\nMy bill is wrong\n/model chat/y\n/agents\n",
+    );
+    assert!(
+        ran.stdout
+            .contains("All agents have the model offline now.\n"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stdout.contains("A second charge is reversed."),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stdout
+            .contains("All agents have the model chat/y now.\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn words_after_a_command_that_takes_none_are_not_ignored() {
+    let folder = Folder::new();
+    for command in ["undo", "retry", "history", "reset"] {
+        let ran = chat(&folder, &[], &format!("Hello\n/{command} 5\n/undo\n"));
+        assert!(
+            ran.stdout.ends_with(&format!(
+                "/{command} takes nothing after it; a message that begins with / is written with //\n\
+                 Taken back: Hello\n"
+            )),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
+fn a_copy_that_cannot_be_made_is_told_with_advice_that_fits() {
+    let folder = Folder::new();
+    let ran = chat(&folder, &["-s", "a"], "Hello\n/fork a\n");
+    assert!(
+        ran.stdout.ends_with(
+            "error: there is a session \"a\" already\n  \
+             help: choose another name, or delete that one first\n"
+        ),
+        "{ran:?}"
+    );
 }
 
 #[test]

@@ -157,6 +157,76 @@ fn a_copy_goes_on_by_itself_also_from_an_earlier_message() {
 }
 
 #[test]
+fn what_a_copy_leaves_out_is_not_stored_in_it() {
+    let folder = Folder::new();
+    for message in ["Hello", "My number is 123456789", "My bill is wrong"] {
+        folder.run(&["run", "team.toml", message, "-s", "q1"]);
+    }
+    let shown = lines(&folder.run(&["sessions", "show", "q1", "-j"]));
+    let secret = shown
+        .iter()
+        .find(|line| line["text"] == "My number is 123456789");
+    let position = secret.unwrap()["position"].to_string();
+    let ran = folder.run(&["sessions", "fork", "q1", "q5", "--before", &position]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let exported = folder.run(&["sessions", "export", "q5"]).stdout;
+    assert!(exported.contains("Hello"), "{exported}");
+    for later in ["123456789", "My bill", "transfer_to"] {
+        assert!(!exported.contains(later), "{later}: {exported}");
+    }
+    let found = folder.run(&["sessions", "search", "123456789", "--json"]);
+    assert_eq!(lines(&found).len(), 1, "{found:?}");
+    let ran = folder.run(&["run", "team.toml", "I want a manager", "-s", "q5", "--json"]);
+    assert_eq!(ran.events()[0]["agent"], "Triage", "{ran:?}");
+    let shown = lines(&folder.run(&["sessions", "show", "q5", "-j"]));
+    let users = shown.iter().filter(|line| line["role"] == "user");
+    assert_eq!(users.count(), 2, "{shown:?}");
+}
+
+#[test]
+fn a_session_has_a_name() {
+    let folder = with_session();
+    folder.run(&["sessions", "export", "tuesday", "x.json"]);
+    for args in [
+        &["sessions", "import", "x.json", "--as", ""][..],
+        &["sessions", "import", "x.json", "--as", " "],
+        &["sessions", "fork", "tuesday", ""],
+    ] {
+        let ran = folder.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(
+            ran.stderr
+                .starts_with("error: the session's name is empty\n")
+        );
+    }
+    assert_eq!(lines(&folder.run(&["sessions", "list", "-j"])).len(), 1);
+}
+
+#[test]
+fn advice_on_stored_sessions_is_not_that_of_a_run() {
+    let folder = Folder::new();
+    folder.write("broken.db", "this is not a database, and never was one");
+    let ran = folder.run(&["sessions", "list", "--store", "sqlite:broken.db"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("error: the store cannot be used: "),
+        "{ran:?}"
+    );
+    assert!(!ran.stderr.contains("--session"), "{ran:?}");
+    let run = [
+        "run",
+        "team.toml",
+        "Hi",
+        "-s",
+        "a",
+        "--store",
+        "sqlite:broken.db",
+    ];
+    let ran = folder.run(&run);
+    assert!(ran.stderr.contains("go on without --session"), "{ran:?}");
+}
+
+#[test]
 fn words_are_found_in_all_sessions() {
     let folder = with_session();
     folder.run(&["run", "team.toml", "Hello bill", "-s", "monday"]);

@@ -221,10 +221,16 @@ async fn case(
             case.messages.extend(text.map(|text| text.into_owned()));
         }
     }
-    let names: Vec<String> = match service.team_of(caller, &conversation).await {
-        Ok(team) => team.handoff_tools(),
-        Err(_) => Vec::new(),
-    };
+    let team = service.team_of(caller, &conversation).await.ok();
+    let names = team.as_ref().map(|team| team.handoff_tools());
+    let names = names.unwrap_or_default();
+    let agents = team.map(|team| team.agents()).unwrap_or_default();
+    let start = agents.iter().find(|agent| agent.is_start);
+    case.agent = case
+        .path
+        .first()
+        .filter(|first| start.is_none_or(|start| *start.name != ***first))
+        .cloned();
     for entry in entries.iter().filter(|entry| entry.agent.is_some()) {
         let Some(item) = entry.content.item() else {
             continue;

@@ -350,6 +350,14 @@ async fn conversations_are_listed_in_pages_searched_forked_and_deleted() {
     assert_eq!(forked.status, 201);
     let copy = server.client.get("/api/conversations/a2").await;
     assert_eq!(texts(&copy), ["apple a", "Triage: you said apple a"]);
+    let exported = server.client.get("/api/conversations/a2/export").await;
+    assert!(!exported.ok().to_string().contains("pear"));
+    let found = server.client.get("/api/search?q=pear").await.ok();
+    let found = found["found"].as_array().unwrap();
+    assert!(
+        found.iter().all(|one| one["conversation"] == "a"),
+        "{found:?}"
+    );
     assert_eq!(
         server
             .client

@@ -34,6 +34,11 @@ pub(super) struct Command {
 }
 
 impl Command {
+    /// Returns `true` if words may follow its name.
+    pub(super) fn takes_argument(&self) -> bool {
+        self.usage != self.name
+    }
+
     /// Its description.
     pub(super) fn about(&self, language: Language) -> &'static str {
         language.choose(self.about, self.about_zh)

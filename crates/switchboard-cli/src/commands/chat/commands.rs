@@ -49,8 +49,8 @@ impl Chat {
             "reset" => match self.conversation.reset().await {
                 Ok(()) => {
                     self.events.clear();
-                    self.run_starts.clear();
-                    self.unsent = None;
+                    self.sent.clear();
+                    self.was_given = false;
                     self.note_in(
                         "Forgotten; a new conversation begins.",
                         "已清除，开始新的对话。",
@@ -134,14 +134,22 @@ impl Chat {
     }
 
     async fn undo(&mut self) -> io::Result<()> {
-        match self.conversation.undo().await {
+        let given = self.was_given.then(|| self.conversation.agent().to_owned());
+        match self.take_back().await {
             Ok(Some(message)) => {
-                self.forget_last_run();
                 let message = shortened(&one_line(&message), 60).into_owned();
                 self.note_in(
                     &format!("Taken back: {message}"),
                     &format!("已撤回：{message}"),
-                )
+                )?;
+                let agent = one_line(self.conversation.agent()).into_owned();
+                match given {
+                    Some(given) if given != self.conversation.agent() => self.note_in(
+                        &format!("{agent} has the conversation again."),
+                        &format!("现在又由 {agent} 回答。"),
+                    ),
+                    _ => Ok(()),
+                }
             }
             Ok(None) => self.note_in("There is nothing to take back.", "没有可以撤回的内容。"),
             Err(failure) => self.note_failure(&failure),
@@ -161,8 +169,14 @@ impl Chat {
                 "请写明副本的名称，例如 /fork tuesday-2",
             );
         }
+        let before = self.conversation.store().end().await.unwrap_or(0);
         match self.conversation.fork(name).await {
             Ok(()) => {
+                // The positions of a copy count from 0.
+                let after = self.conversation.store().end().await.unwrap_or(before);
+                for sent in &mut self.sent {
+                    sent.position = sent.position.saturating_sub(before.saturating_sub(after));
+                }
                 let name = one_line(name);
                 self.note_in(
                     &format!("This is {name} now; the session before stays as it was."),
@@ -189,6 +203,7 @@ impl Chat {
         }
         match self.conversation.give_to(name).await {
             Ok(()) => {
+                self.was_given = true;
                 let agent = one_line(self.conversation.agent()).into_owned();
                 self.note_in(
                     &format!("{agent} has the conversation now."),
@@ -209,11 +224,12 @@ impl Chat {
         }
         let mut options = self.team_options.clone();
         options.model = Some(name.to_owned());
-        match LoadedTeam::load(&self.file, &options, &[]) {
+        // `--base-url` is that of other models, also of the next one that is chosen.
+        match LoadedTeam::load_with_any_server(&self.file, &options, &[]) {
             Ok(team) => {
-                let context = self.conversation.team().open.context().clone();
                 self.team_options = options;
-                self.conversation.set_team(team.with_context(context));
+                let team = team.with_context_of(self.conversation.team());
+                self.conversation.set_team(team);
                 let name = one_line(name);
                 self.note_in(
                     &format!("All agents have the model {name} now."),
@@ -246,14 +262,8 @@ impl Chat {
                 "请写成 KEY=VALUE，例如 /context tier=premium",
             );
         };
-        match team
-            .open
-            .context()
-            .clone()
-            .parse_value(key.trim(), value.trim())
-        {
-            Ok(context) => {
-                let team = team.with_context(context);
+        match team.with_value(key.trim(), value.trim()) {
+            Ok(team) => {
                 self.conversation.set_team(team);
                 self.set_context("")
             }

@@ -132,6 +132,19 @@ async fn a_fork_goes_on_by_itself() {
     let early = session.fork("early", second).await.unwrap();
     assert_eq!(early.agent().await.unwrap().as_deref(), Some("Triage"));
     assert_eq!(early.view().await.unwrap().len(), 2);
+    let stored = serde_json::to_string(&early.export().await.unwrap()).unwrap();
+    for later in ["4111", "transfer_to_billing", "Billing"] {
+        assert!(!stored.contains(later), "{later}: {stored}");
+    }
+    // The copy of a copy, and a message in it.
+    let again = early.fork("again", second).await.unwrap();
+    let runner = Runner::new(&triage)
+        .model(model.say("Yes."))
+        .session(&again);
+    runner.run("Still there?").await.unwrap();
+    assert_eq!(again.view().await.unwrap().len(), 4);
+    assert!(again.undo().await.unwrap());
+    assert_eq!(again.view().await.unwrap().len(), 2);
 }
 
 #[tokio::test]
