@@ -368,7 +368,11 @@ impl Redaction {
     }
 
     /// Redacts the parts of a message, also data that goes on in the next part.
-    fn parts<'a>(&self, parts: Parts<'a>, edits: &mut Vec<(Token<'a>, String)>) {
+    fn parts<'a>(&self, mut parts: Parts<'a>, edits: &mut Vec<(Token<'a>, String)>) {
+        if let Some(only) = parts.take_only() {
+            edits.extend(self.token(&only).map(|redacted| (only, redacted)));
+            return;
+        }
         for run in parts.into_runs() {
             let redacted: Vec<Option<String>> = match &*run {
                 [only] => vec![self.token(only)],

@@ -81,13 +81,19 @@ impl<'a> Parts<'a> {
         self.first.is_some() && (next.depth < self.depth || is_other_part)
     }
 
+    /// Takes the only part, if there are no others.
+    pub(super) fn take_only(&mut self) -> Option<Token<'a>> {
+        if self.more.is_empty() {
+            self.first.take()
+        } else {
+            None
+        }
+    }
+
     /// Returns the parts that follow each other and are searched as one text. A part with JSON is one by
     /// itself.
     pub(super) fn into_runs(self) -> Vec<Vec<Token<'a>>> {
         let Self { first, more, .. } = self;
-        if more.is_empty() {
-            return first.map(|only| vec![only]).into_iter().collect();
-        }
         let mut runs: Vec<Vec<Token<'a>>> = Vec::new();
         let mut is_plain = false;
         for token in first.into_iter().chain(more) {

@@ -44,7 +44,7 @@ fn reader() -> Agent {
 /// A handoff to B, whose callback notes the card that it gets.
 fn edge(filter: Filter, ways: &[PayloadDelivery], ran: &Ran) -> Handoff {
     let ran = ran.clone();
-    let edge = handoff(&reader())
+    let edge = handoff(reader())
         .payload::<Paid>()
         .on_handoff(move |_ctx, paid| ran.add(paid.card))
         .filter(filter);
@@ -122,7 +122,7 @@ async fn a_payload_is_redacted_in_every_delivery() {
 
 #[tokio::test]
 async fn the_filter_of_the_run_hides_it_too() {
-    let edge = handoff(&reader())
+    let edge = handoff(reader())
         .payload::<Paid>()
         .on_handoff(|_ctx, _paid| ())
         .deliver(PayloadDelivery::Instructions)
@@ -289,7 +289,7 @@ async fn a_redirect_gives_a_redacted_payload() {
 #[tokio::test]
 async fn a_person_is_shown_a_redacted_payload() {
     let schema = json!({"type": "object", "properties": {"card": {"type": "string"}}});
-    let to_ann = handoff(&Agent::person("Ann"))
+    let to_ann = handoff(Agent::person("Ann"))
         .payload_schema(schema)
         .filter(redact());
     let a = Agent::new("A").handoff(to_ann);
