@@ -142,6 +142,14 @@ impl Reply {
         })
     }
 
+    /// Changes the status of a reply of bytes or JSON.
+    pub fn with_status(mut self, code: u16) -> Self {
+        if let Content::Raw { status, .. } = &mut self.content {
+            *status = code;
+        }
+        self
+    }
+
     /// Replies to `/audio/speech` with these bytes, in frames of 4,800 bytes unless [`Reply::frames`] sets
     /// another size.
     pub fn audio(bytes: impl Into<Bytes>) -> Self {

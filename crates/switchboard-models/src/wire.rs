@@ -6,6 +6,7 @@ mod audio;
 mod chat;
 mod client;
 mod endpoint;
+mod error_causes;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod lenient_json;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use bytes_call::BytesCall;
-pub(crate) use connection_settings::{display_address, is_openai};
+pub(crate) use connection_settings::{display_address, is_openai, parse_address};
 use connection_settings::{display_target, display_url};
 pub(crate) use event_stream::Events;
 use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
@@ -213,7 +213,7 @@ impl Client {
     ) -> Result<Opened, ModelError> {
         let body = self.send(call).await?;
         let headers = body.headers();
-        let opened = body.read_first(model).await;
+        let opened = body.read_first(model, &self.0.secrets).await;
         opened.map_err(|error| error.with_headers(headers))
     }
 
@@ -354,6 +354,7 @@ impl Client {
             if error.server.is_empty() {
                 error.server = self.0.server.clone();
             }
+            error.key_variable = self.0.endpoint.key_variable.clone();
         });
         error.scrubbed(&self.0.secrets).scrubbed(secrets)
     }

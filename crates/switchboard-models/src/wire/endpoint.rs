@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchboard_core::model::RetrySettings;
 use url::Url;
 
-use crate::wire::client::{Client, display_address, is_openai};
+use crate::wire::client::{Client, display_address, is_openai, parse_address};
 use crate::wire::model_error::ModelError;
 use crate::wire::retry_advice;
 use crate::wire::secret::Secret;
@@ -49,6 +49,7 @@ macro_rules! setters {
 pub struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<Secret>,
+    pub(crate) key_variable: Option<String>,
     pub(crate) organization: Option<String>,
     pub(crate) project: Option<String>,
     pub(crate) headers: Vec<(String, Secret)>,
@@ -74,6 +75,7 @@ impl Endpoint {
         Self {
             base_url: base_url.into(),
             key: None,
+            key_variable: None,
             organization: None,
             project: None,
             headers: Vec::new(),
@@ -86,6 +88,22 @@ impl Endpoint {
             proxy: None,
             certificates: None,
         }
+    }
+
+    /// Checks that a text is the address of a server. Errors do not quote it, as it may hold a password.
+    ///
+    /// ```
+    /// use switchboard_models::Endpoint;
+    ///
+    /// assert!(Endpoint::check_address("http://localhost:11434/v1").is_ok());
+    /// assert!(Endpoint::check_address("localhost").is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// If the text is no address of HTTP.
+    pub fn check_address(address: &str) -> Result<(), ModelError> {
+        let checked = parse_address(address);
+        checked.map(drop).map_err(ModelError::configuration)
     }
 
     /// The endpoint that the environment sets: `OPENAI_API_KEY`, `OPENAI_BASE_URL` (OpenAI's by
@@ -104,6 +122,7 @@ impl Endpoint {
         let base_url = var("OPENAI_BASE_URL").unwrap_or_else(|| OPENAI.to_owned());
         Self {
             key: var("OPENAI_API_KEY").map(Secret::new),
+            key_variable: Some("OPENAI_API_KEY".to_owned()),
             organization: var("OPENAI_ORG_ID"),
             project: var("OPENAI_PROJECT_ID"),
             ..Self::at(base_url)
@@ -127,6 +146,7 @@ impl Endpoint {
     pub fn key(mut self, key: impl AsRef<str>) -> Self {
         let key = key.as_ref();
         self.key = (!key.trim().is_empty()).then(|| Secret::new(key));
+        self.key_variable = None;
         self
     }
 
@@ -163,6 +183,9 @@ impl Endpoint {
     }
 
     setters! {
+        /// Names the environment variable that the key is from, for errors. [`Endpoint::key`] removes it.
+        key_variable: impl Into<String> = Some(key_variable.into());
+
         /// Sets the organisation that is charged.
         organization: impl Into<String> = Some(organization.into());
 

@@ -8,6 +8,7 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::model::Usage;
 
 use crate::wire::client::ResponseHeaders;
+use crate::wire::error_causes;
 use crate::wire::secret::{Secret, scrub};
 
 /// The error of a model over HTTP.
@@ -31,6 +32,8 @@ pub(crate) struct Details {
     pub(crate) server: String,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
+    /// The environment variable that the request's key is from.
+    pub(crate) key_variable: Option<String>,
     pub(crate) headers: ResponseHeaders,
     /// The number of times that the endpoint sent the request.
     pub(crate) attempts: u32,
@@ -68,6 +71,8 @@ pub enum ModelErrorKind {
     BadAnswer,
     /// The server answered with a web page: the address is not that of a model, or a proxy is in the way.
     WebPage,
+    /// The server does not know the path of the request, or answered with a text that is no answer of a model.
+    WrongAddress,
     /// The connection broke before the answer was complete.
     Interrupted,
     /// The answer was larger than [`Endpoint::max_response_bytes`](crate::Endpoint::max_response_bytes).
@@ -100,6 +105,7 @@ impl ModelError {
             server: String::new(),
             status: None,
             code: None,
+            key_variable: None,
             headers: ResponseHeaders::default(),
             attempts: 1,
             earlier_attempts: 0,
@@ -159,13 +165,20 @@ impl ModelError {
         self.0.earlier_attempts.saturating_add(self.0.attempts)
     }
 
-    /// Returns `true` if the account's quota is used up, so that waiting does not help.
+    /// Returns `true` if the account's quota is used up, so that waiting does not help. Servers say it with a
+    /// status of 402, a code, or a message.
     pub fn is_out_of_quota(&self) -> bool {
-        let code = self.code();
-        matches!(
-            code,
-            Some("insufficient_quota" | "credit_balance_exhausted")
-        )
+        error_causes::is_spent_quota(self.status(), self.code(), &self.0.message)
+    }
+
+    /// Returns `true` if the conversation is too long for the model, or the request for the server.
+    pub fn is_too_long(&self) -> bool {
+        error_causes::is_too_long(self.status(), self.code(), &self.0.message)
+    }
+
+    /// The environment variable that the key of the request is from, if it is from one.
+    pub fn key_variable(&self) -> Option<&str> {
+        self.0.key_variable.as_deref()
     }
 
     /// Changes the details.
@@ -206,23 +219,28 @@ impl ModelError {
     }
 
     /// Advice on how to fix the problem.
-    fn advice(&self) -> Option<&'static str> {
-        use ModelErrorKind::{Authentication, Connection, RateLimit, Redirect, WebPage};
-        Some(match (self.0.kind, self.0.code.as_deref()) {
-            (Authentication, _) => "check the key and its permissions",
-            (RateLimit, _) if self.is_out_of_quota() => {
+    fn advice(&self) -> Option<Cow<'static, str>> {
+        use ModelErrorKind::{
+            Authentication, Connection, RateLimit, Redirect, WebPage, WrongAddress,
+        };
+        Some(Cow::Borrowed(match self.0.kind {
+            Authentication => match self.key_variable() {
+                Some(name) => {
+                    return Some(format!("check the key in {name} and its permissions").into());
+                }
+                None => "check the key and its permissions",
+            },
+            RateLimit if self.is_out_of_quota() => {
                 "the account's quota is used up; waiting does not help"
             }
-            (RateLimit, _) => "wait, or send fewer requests",
-            (Connection, _) => "check the address, the network and the proxy",
-            (Redirect, _) => "if that server is the right one, use that address instead",
-            (WebPage, _) => "check the address and its path, which often ends in /v1",
-            (_, Some("context_length_exceeded")) => {
-                "the conversation is too long for the model; shorten it with a filter"
-            }
-            (_, Some("model_not_found")) => "check the model's name",
+            RateLimit => "wait, or send fewer requests",
+            Connection => "check the address, the network and the proxy",
+            Redirect => "if that server is the right one, use that address instead",
+            WebPage | WrongAddress => "check the address and its path, which often ends in /v1",
+            _ if self.is_too_long() => "the conversation is too long for the model; shorten it",
+            _ if self.code() == Some("model_not_found") => "check the model's name",
             _ => return None,
-        })
+        }))
     }
 }
 

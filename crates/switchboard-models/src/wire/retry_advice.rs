@@ -53,7 +53,7 @@ fn may_help(error: &ModelError) -> bool {
     match error.kind() {
         Configuration => false,
         _ if error.should_retry() == Some(true) => true,
-        Request => matches!(error.status(), Some(408 | 409)) || is_conversation_locked(error),
+        Request => error.status() == Some(409) || is_conversation_locked(error),
         RateLimit | Server | Connection | BadAnswer | Interrupted | Timeout => true,
         _ => false,
     }
@@ -107,7 +107,7 @@ mod tests {
     fn only_failures_that_a_retry_may_help_are_retried() {
         use ModelErrorKind::{
             Authentication, BadAnswer, Configuration, Connection, Incomplete, RateLimit, Request,
-            Server,
+            Server, Timeout,
         };
         let bare = |kind| ModelError::new(kind, "");
         for (error, safe, stateful) in [
@@ -120,7 +120,7 @@ mod tests {
             (asks(503, None, Some(true)), true, true),
             (asks(500, Some(1), Some(true)), true, false),
             (asks(503, Some(1), Some(false)), false, false),
-            (failed(Request, 408, ""), true, false),
+            (failed(Timeout, 408, ""), true, false),
             (failed(Request, 400, ""), false, false),
             (failed(Request, 409, ""), true, true),
             (failed(Request, 400, "conversation_locked"), true, true),

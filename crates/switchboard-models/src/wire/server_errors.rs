@@ -3,6 +3,7 @@
 use serde_json::Value;
 use switchboard_core::__private::unquote;
 
+use crate::wire::error_causes;
 use crate::wire::lenient_json::{fields, is_error, plain_text, value, value_or_null};
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::secret::{Secret, scrub};
@@ -11,16 +12,85 @@ use crate::wire::sse::Event;
 /// The number of characters quoted of a body that is not JSON.
 const MAX_QUOTE: usize = 300;
 
+/// The number of characters quoted of the title of a web page.
+const MAX_TITLE: usize = 100;
+
+/// The number of bytes in which a web page says that it is one.
+const MAX_PAGE_START: usize = 1024;
+
 /// The error for a non-2xx response.
 pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> ModelError {
-    let parsed = serde_json::from_slice(body).ok();
-    let (message, code) = parsed
-        .as_ref()
-        .and_then(message_and_code)
-        .unwrap_or_else(|| (quote(body, secrets), None));
-    ModelError::new(kind_of_status(status), message)
-        .with(|error| error.status = Some(status))
-        .with(|error| error.code = code)
+    let error = if is_web_page(body) {
+        ModelError::new(kind_of_web_page(status), web_page(body, secrets))
+    } else {
+        let parsed = serde_json::from_slice(body).ok();
+        let (message, code) = parsed
+            .as_ref()
+            .and_then(message_and_code)
+            .unwrap_or_else(|| (quote(body, secrets), None));
+        let is_unknown_path = if parsed.is_some() {
+            error_causes::is_unknown_path(status, &message, true)
+        } else {
+            error_causes::is_unknown_path(status, &String::from_utf8_lossy(body), false)
+        };
+        let kind = if error_causes::is_spent_quota(Some(status), code.as_deref(), &message) {
+            ModelErrorKind::RateLimit
+        } else if is_unknown_path {
+            ModelErrorKind::WrongAddress
+        } else {
+            kind_of_status(status)
+        };
+        ModelError::new(kind, message).with(|error| error.code = code)
+    };
+    error.with(|error| error.status = Some(status))
+}
+
+/// The error for a body of status 200 that is neither an answer nor a stream of events.
+pub(crate) fn not_an_answer(body: &[u8], secrets: &[Secret]) -> ModelError {
+    let text = quote(body, secrets);
+    let message = format!("the server answered 200 with a text, not as a model: {text}");
+    ModelError::new(ModelErrorKind::WrongAddress, message)
+}
+
+/// Returns `true` if a body is a page of HTML.
+fn is_web_page(body: &[u8]) -> bool {
+    let start = &body[..body.len().min(MAX_PAGE_START)];
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let start = start.trim_start_matches('\u{feff}').trim_start();
+    let tags = ["<!doctype html", "<html", "<head", "<body", "<title"];
+    start.starts_with('<') && tags.iter().any(|tag| start.contains(tag))
+}
+
+/// The message for a page of HTML, with its title.
+fn web_page(body: &[u8], secrets: &[Secret]) -> String {
+    let message = "the server answered with a web page";
+    match title(&String::from_utf8_lossy(body)) {
+        Some(title) => {
+            // Scrubbed before it is cut, as in `quote`.
+            let title = scrub(&title, secrets);
+            let title: String = title.chars().take(MAX_TITLE).collect();
+            format!("{message} (\"{title}\"), not as a model")
+        }
+        None => format!("{message}, not as a model"),
+    }
+}
+
+/// The title of a page of HTML, in one line.
+fn title(page: &str) -> Option<String> {
+    let lower = page.to_ascii_lowercase();
+    let start = lower.find("<title")?;
+    let start = start + lower[start..].find('>')? + 1;
+    let end = start + lower[start..].find("</title")?;
+    let words: Vec<&str> = page[start..end].split_whitespace().collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The kind of error for a page of HTML. A gateway whose model fails sends one as well.
+fn kind_of_web_page(status: u16) -> ModelErrorKind {
+    match status {
+        401 | 402 | 408 | 429 | 500.. => kind_of_status(status),
+        _ => ModelErrorKind::WebPage,
+    }
 }
 
 /// The start of a body that is not JSON.
@@ -45,7 +115,12 @@ pub(crate) fn failure(reported: &Value) -> ModelError {
 }
 
 fn failed((message, code): (String, Option<String>)) -> ModelError {
-    ModelError::new(kind_of_code(code.as_deref()), message).with(|error| error.code = code)
+    let kind = if error_causes::is_spent_quota(None, code.as_deref(), &message) {
+        ModelErrorKind::RateLimit
+    } else {
+        kind_of_code(code.as_deref())
+    };
+    ModelError::new(kind, message).with(|error| error.code = code)
 }
 
 /// Fails if the `error` field of an answer or of a part of one reports an error.
@@ -107,10 +182,8 @@ pub(crate) fn from_event(event: &Event) -> Option<ModelError> {
 /// The error kind of a code in an answer whose status was 200.
 fn kind_of_code(code: Option<&str>) -> ModelErrorKind {
     let code = code.unwrap_or_default();
-    match code.parse() {
-        Ok(408) => return ModelErrorKind::Timeout,
-        Ok(status @ 400..600) => return kind_of_status(status),
-        _ => {}
+    if let Ok(status @ 400..600) = code.parse() {
+        return kind_of_status(status);
     }
     match code {
         "rate_limit_exceeded"
@@ -144,7 +217,8 @@ fn kind_of_code(code: Option<&str>) -> ModelErrorKind {
 fn kind_of_status(status: u16) -> ModelErrorKind {
     match status {
         401 | 403 => ModelErrorKind::Authentication,
-        429 => ModelErrorKind::RateLimit,
+        408 => ModelErrorKind::Timeout,
+        402 | 429 => ModelErrorKind::RateLimit,
         500.. => ModelErrorKind::Server,
         _ => ModelErrorKind::Request,
     }
@@ -188,7 +262,14 @@ mod tests {
             (r#"{"error":{"message":"No.","code":502}}"#, "No.", "502"),
             (r#"{"object":"error","message":"No.","code":7}"#, "No.", "7"),
             (r#"{"detail":[{"msg":"No."}]}"#, r#"[{"msg":"No."}]"#, ""),
-            ("<html>No.</html>", "<html>No.</html>", ""),
+            ("No.", "No.", ""),
+            (
+                "<!doctype HTML><Title>\n No. </title>",
+                "a web page (\"No.\"), not as a model",
+                "",
+            ),
+            ("<html>No.</html>", "a web page, not as a model", ""),
+            ("<Error>No.</Error>", "<Error>No.</Error>", ""),
             ("", "the server did not say why", ""),
         ] {
             let error = from_status(400, body.as_bytes(), &[]);

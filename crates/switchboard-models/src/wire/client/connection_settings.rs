@@ -25,6 +25,10 @@ const CONNECTION_HEADERS: [&str; 9] = [
     "keep-alive",
 ];
 
+/// The message for an address without a scheme.
+const NO_SCHEME: &str = "the address of the server must begin with http:// or https://, such as \
+                         https://api.openai.com/v1 or http://localhost:11434/v1";
+
 /// An address without user name, password, path and parameters, as errors show it.
 pub(crate) fn display_address(address: &str) -> String {
     match Url::parse(address.trim()) {
@@ -55,19 +59,19 @@ pub(crate) fn is_openai(url: &Url) -> bool {
 
 /// Parses a server's address and removes the path of a request from its end. Errors do not quote
 /// the address: it may hold a password.
-pub(super) fn parse_address(address: &str) -> Result<Url, String> {
-    let mut url = Url::parse(address.trim()).map_err(|error| {
-        format!(
-            "the address of the server cannot be read ({error}); it looks like \
-             https://api.openai.com/v1 or http://localhost:11434/v1"
-        )
-    })?;
+pub(crate) fn parse_address(address: &str) -> Result<Url, String> {
+    let mut url = match Url::parse(address.trim()) {
+        Ok(url) => url,
+        Err(url::ParseError::RelativeUrlWithoutBase) => return Err(NO_SCHEME.to_owned()),
+        Err(error) => {
+            return Err(format!(
+                "the address of the server cannot be read ({error}); it looks like \
+                 https://api.openai.com/v1 or http://localhost:11434/v1"
+            ));
+        }
+    };
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(
-            "the address of the server must begin with http:// or https://, such as \
-             https://api.openai.com/v1 or http://localhost:11434/v1"
-                .to_owned(),
-        );
+        return Err(NO_SCHEME.to_owned());
     }
     let path = url.path().trim_end_matches('/');
     let base = [

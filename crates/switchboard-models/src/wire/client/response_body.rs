@@ -10,6 +10,7 @@ use super::{Events, Opened, ResponseHeaders};
 use crate::http_client::HttpResponse;
 use crate::wire::lenient_json::{bad, field, raw_usage};
 use crate::wire::model_error::{ModelError, ModelErrorKind};
+use crate::wire::secret::Secret;
 use crate::wire::{Protocol, server_errors};
 
 /// The most white space before an answer.
@@ -128,10 +129,11 @@ impl ResponseBody {
         Ok(answer)
     }
 
-    /// Reads up to the first event of a stream.
+    /// Reads up to the first event of a stream. Errors quote no `secrets`.
     pub(in crate::wire) async fn read_first(
         mut self,
         model: &impl Protocol,
+        secrets: &[Secret],
     ) -> Result<Opened, ModelError> {
         let mut start = Vec::new();
         while start.trim_ascii_start().is_empty()
@@ -150,10 +152,13 @@ impl ResponseBody {
             _ => {}
         }
         let mut events = Events::new(self, &start);
-        let first = events.next().await?.ok_or_else(|| {
+        let Some(first) = events.next().await? else {
+            if !is_event_stream(&start) {
+                return Err(server_errors::not_an_answer(&start, secrets));
+            }
             let message = "the stream ended before its first event";
-            ModelError::new(ModelErrorKind::Interrupted, message)
-        })?;
+            return Err(ModelError::new(ModelErrorKind::Interrupted, message));
+        };
         if let Some(error) = server_errors::from_event(&first) {
             return Err(error);
         }
@@ -172,4 +177,15 @@ impl ResponseBody {
             format!("the server answered {status} with a web page ({media_type}), not as a model");
         ModelError::new(ModelErrorKind::WebPage, message)
     }
+}
+
+/// Returns `true` if a body begins with a field of an event or a comment, or with a part of one.
+fn is_event_stream(start: &[u8]) -> bool {
+    // Some servers send a byte order mark.
+    let start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
+    let start = start.trim_ascii_start();
+    let fields = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"];
+    fields
+        .iter()
+        .any(|field| start.starts_with(field) || field.starts_with(start))
 }

@@ -42,12 +42,24 @@ pub(super) fn transport_error(error: HttpError, has_begun: bool) -> ModelError {
 /// The causes of an error, in one line.
 fn causes_text(error: &dyn std::error::Error) -> String {
     let mut text = String::new();
-    for cause in causes(error).map(ToString::to_string) {
+    let causes: Vec<String> = causes(error).map(ToString::to_string).collect();
+    for (index, cause) in causes.iter().enumerate() {
+        let is_last = index + 1 == causes.len();
+        let cause = match cause.as_str() {
+            // The HTTP client's own words say no more than the causes below them.
+            "client error (Connect)" | "client error (SendRequest)" | "tcp connect error"
+                if !is_last =>
+            {
+                continue;
+            }
+            "dns error" => "the name of the server was not found",
+            cause => cause,
+        };
         if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
+            text = cause.to_owned();
+        } else if !text.contains(cause) {
             text.push_str(": ");
-            text.push_str(&cause);
+            text.push_str(cause);
         }
     }
     text

@@ -1,0 +1,169 @@
+//! The causes of errors, where servers name them by a message, or each by a code of its own.
+
+/// Codes of a quota that is used up.
+const SPENT_CODES: [&str; 12] = [
+    "account_deactivated_for_billing",
+    "allocationquota.freetieronly",
+    "arrearage",
+    "billing_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "credit_balance_exhausted",
+    "exceeded_current_quota_error",
+    "insufficient_balance",
+    "insufficient_credits",
+    "insufficient_quota",
+    "insufficient_user_quota",
+];
+
+/// Parts of messages, in lower case, that say that a quota is used up.
+const SPENT_MESSAGES: [&str; 17] = [
+    "allocated free quota",
+    "balance is insufficient",
+    "balance is not enough",
+    "balance is too low",
+    "billing hard limit",
+    "exceeded your current quota",
+    "exceeded your monthly included credits",
+    "free tier of the model has been exhausted",
+    "insufficient account balance",
+    "insufficient balance",
+    "insufficient credit",
+    "insufficient funds",
+    "insufficient quota",
+    "requires more credits",
+    "used all available credits",
+    "余额不足",
+    "欠费",
+];
+
+/// Parts of messages, in lower case, of a limit that is lifted soon.
+const SOON: [&str; 4] = ["retry in ", "try again in ", "retry after ", "per minute"];
+
+/// Codes of a conversation that is too long for the model.
+const TOO_LONG_CODES: [&str; 4] = [
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "exceed_context_size_error",
+    "request_too_large",
+];
+
+/// Parts of messages, in lower case, that say that a conversation is too long.
+const TOO_LONG_MESSAGES: [&str; 11] = [
+    "context length exceeded",
+    "context size has been exceeded",
+    "exceeds the available context size",
+    "exceeds the context window",
+    "exceeds the maximum number of tokens",
+    "exceeds the model's maximum context",
+    "input is too long",
+    "input token count exceeds",
+    "maximum context length",
+    "prompt is too long",
+    "range of input length should be",
+];
+
+/// Messages, in lower case, of a server that does not know the path of a request.
+const UNKNOWN_PATHS: [&str; 5] = [
+    "404 page not found",
+    "404 not found",
+    "method not allowed",
+    "no route matched with those values",
+    "not found",
+];
+
+/// Beginnings of such messages.
+const UNKNOWN_PATH_STARTS: [&str; 6] = [
+    "cannot post ",
+    "invalid url (",
+    "no route",
+    "unexpected endpoint or method",
+    "unknown request url",
+    "unrecognized request url",
+];
+
+/// Returns `true` if the account's quota is used up, so that waiting does not help.
+pub(crate) fn is_spent_quota(status: Option<u16>, code: Option<&str>, message: &str) -> bool {
+    if status == Some(402) || has_code(code, &SPENT_CODES) {
+        return true;
+    }
+    let message = message.to_lowercase();
+    contains_any(&message, &SPENT_MESSAGES) && !contains_any(&message, &SOON)
+}
+
+/// Returns `true` if the conversation is too long for the model, or the request for the server.
+pub(crate) fn is_too_long(status: Option<u16>, code: Option<&str>, message: &str) -> bool {
+    let is_request = matches!(status, None | Some(400..500));
+    status == Some(413)
+        || has_code(code, &TOO_LONG_CODES)
+        || is_request && contains_any(&message.to_lowercase(), &TOO_LONG_MESSAGES)
+}
+
+/// Returns `true` if a 404 or a 405 is due to the path, and not to a model or a conversation that the
+/// server does not have. `message` is that of a JSON body, or else the whole body.
+pub(crate) fn is_unknown_path(status: u16, message: &str, is_json: bool) -> bool {
+    let message = message.trim().to_lowercase();
+    let message = message.trim_end_matches('.');
+    if !matches!(status, 404 | 405) {
+        return false;
+    }
+    // A text that is no JSON is not of the server's models, unless it says so.
+    (!is_json && !message.contains("model"))
+        || UNKNOWN_PATHS.contains(&message)
+        || UNKNOWN_PATH_STARTS
+            .iter()
+            .any(|start| message.starts_with(start))
+}
+
+fn has_code(code: Option<&str>, codes: &[&str]) -> bool {
+    code.is_some_and(|code| codes.contains(&&*code.to_ascii_lowercase()))
+}
+
+fn contains_any(message: &str, parts: &[&str]) -> bool {
+    parts.iter().any(|part| message.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_lifted_soon_is_not_a_spent_quota() {
+        for (message, is_spent) in [
+            (
+                "You exceeded your current quota, please check your plan.",
+                true,
+            ),
+            (
+                "You exceeded your current quota. Please retry in 34.07s.",
+                false,
+            ),
+            ("Rate limit reached for requests per minute", false),
+            (
+                "Allocated quota exceeded, please increase your quota limit.",
+                false,
+            ),
+        ] {
+            let found = is_spent_quota(Some(429), Some("429"), message);
+            assert_eq!(found, is_spent, "{message}");
+        }
+        let coded = is_spent_quota(Some(429), Some("insufficient_quota"), "Try again in 1 s");
+        assert!(coded);
+    }
+
+    #[test]
+    fn a_model_that_is_not_there_is_not_a_wrong_path() {
+        for (message, is_json, is_path) in [
+            ("404 page not found\n", false, true),
+            ("", false, true),
+            ("model 'x' not found", false, false),
+            ("The model `x` does not exist", true, false),
+            ("Not Found", true, true),
+            ("Invalid URL (POST /chat/completions)", true, true),
+            ("Response not found", true, false),
+        ] {
+            assert_eq!(is_unknown_path(404, message, is_json), is_path, "{message}");
+        }
+        assert!(!is_unknown_path(400, "Not Found", true));
+    }
+}
