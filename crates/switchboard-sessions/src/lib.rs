@@ -60,7 +60,7 @@ use switchboard_core::conversation::Conversations;
 #[cfg(feature = "encryption")]
 pub use encrypted::{EncryptedStore, EncryptionError, EncryptionErrorKind, Key, Keys, Rotation};
 pub use error::{StoreError, StoreErrorKind};
-pub use open::open;
+pub use open::{Access, open, open_with};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]

@@ -4,6 +4,19 @@ use switchboard_core::conversation::Conversations;
 
 use crate::error::{Place, StoreError, StoreErrorKind};
 
+/// The purpose for which a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Access {
+    /// Reading and writing. A file that does not exist is created.
+    #[default]
+    Create,
+    /// Reading and writing. A file that does not exist is an error.
+    Existing,
+    /// Reading. A file that does not exist is an error, and one that cannot be written is read as it is.
+    Read,
+}
+
 /// Opens the store of an address.
 ///
 /// | address | store | feature |
@@ -28,13 +41,41 @@ use crate::error::{Place, StoreError, StoreErrorKind};
 /// # Errors
 /// Returns an error if the scheme is unknown or its feature is off, or if the store cannot be opened.
 pub async fn open(address: &str) -> Result<Conversations, StoreError> {
+    open_with(address, Access::Create).await
+}
+
+/// Opens the store of an address as [`open`] does, for a purpose. Stores on servers are opened for writing in any case.
+///
+/// ```
+/// use switchboard_sessions::{Access, StoreErrorKind, open_with};
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(&folder)?;
+/// let error = open_with("sqlite:typo.db", Access::Read).await.unwrap_err();
+/// assert_eq!(error.kind(), StoreErrorKind::Address);
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// Returns an error as [`open`] does, and if the file does not exist and may not be created.
+#[cfg_attr(
+    not(feature = "sqlite"),
+    allow(unused_variables, reason = "only files are not there")
+)]
+pub async fn open_with(address: &str, access: Access) -> Result<Conversations, StoreError> {
     let (scheme, rest) = address.split_once(':').unwrap_or(("", address));
     match scheme {
         "memory" if rest.is_empty() => Ok(Conversations::in_memory()),
         #[cfg(feature = "sqlite")]
         "sqlite" => {
             let path = rest.strip_prefix("//").unwrap_or(rest);
-            let store = crate::SqliteStore::open(path).await?;
+            let store = crate::SqliteStore::options()
+                .access(access)
+                .open(path)
+                .await?;
             Ok(Conversations::new(store))
         }
         #[cfg(not(feature = "sqlite"))]

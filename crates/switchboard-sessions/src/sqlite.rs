@@ -19,6 +19,7 @@ use switchboard_core::conversation::{
 use self::file::Opener;
 use self::threads::{After, Threads};
 use crate::error::StoreError;
+use crate::open::Access;
 
 /// The timeout for locks that other processes hold on the file. A commit takes milliseconds; this
 /// allows for many of them, and for a slow disk.
@@ -109,6 +110,7 @@ pub enum Durability {
 pub struct SqliteOptions {
     durability: Durability,
     busy_timeout: Duration,
+    access: Access,
 }
 
 impl SqliteOptions {
@@ -124,14 +126,20 @@ impl SqliteOptions {
         self
     }
 
-    /// Opens the file, and creates it if it does not exist or is empty. On Unix only its owner can
-    /// read a file that is created here.
+    /// Sets the purpose for which the file is opened. The default is [`Access::Create`].
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens the file, and creates it if it does not exist or is empty, unless [`SqliteOptions::access`] says
+    /// otherwise. On Unix only its owner can read a file that is created here.
     ///
     /// # Errors
     /// Returns an error if the folder is missing, the file does not hold conversations or is of a later
     /// version, or it cannot be read and written. A file that is rejected is not changed.
     pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteStore, StoreError> {
-        let opener = Opener::new(path.as_ref(), self.busy_timeout, self.durability)?;
+        let opener = Opener::new(path.as_ref(), &self)?;
         Ok(SqliteStore(Arc::new(Inner {
             path: opener.path.clone(),
             threads: Threads::start(opener).await?,
@@ -153,6 +161,7 @@ impl SqliteStore {
         SqliteOptions {
             durability: Durability::default(),
             busy_timeout: BUSY_TIMEOUT,
+            access: Access::default(),
         }
     }
 

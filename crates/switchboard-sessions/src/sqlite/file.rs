@@ -11,10 +11,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use super::Durability;
-use super::schema::{FileHeader, ensure_tables};
+use super::schema::{FileHeader, check_readable, ensure_tables};
 use super::statements::primary_code;
+use super::{Durability, SqliteOptions};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::open::Access;
 
 /// The file, and the settings of connections to it.
 #[derive(Debug, Clone)]
@@ -23,29 +24,55 @@ pub(super) struct Opener {
     pub(super) path: Arc<Path>,
     /// The absolute path. SQLite would read one that begins with `file:` as a URI.
     file: PathBuf,
-    pub(super) timeout: Duration,
-    pub(super) durability: Durability,
+    timeout: Duration,
+    durability: Durability,
+    access: Access,
+    mode: Mode,
+}
+
+/// The way in which SQLite opens the file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    ReadWrite,
+    /// With the write-ahead log of another process, which has the file open.
+    ReadOnly,
+    /// Without locks and a write-ahead log: nothing can change the file.
+    Immutable,
 }
 
 impl Opener {
-    pub(super) fn new(
-        path: &Path,
-        timeout: Duration,
-        durability: Durability,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn new(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         Ok(Self {
             path: path.into(),
             file: absolute(path)?,
-            timeout,
-            durability,
+            timeout: options.busy_timeout,
+            durability: options.durability,
+            access: options.access,
+            mode: Mode::ReadWrite,
         })
     }
 
-    /// Opens the file for writing, and creates it if there is none.
-    pub(super) fn open(&self) -> Result<Connection, StoreError> {
-        if find_or_create(&self.path, &self.file)? == FileState::NonEmpty {
+    /// Opens the file for writing, and creates it if there is none and it may be created. A file that is to be read
+    /// and cannot be written is opened for reading.
+    pub(super) fn open(&mut self) -> Result<Connection, StoreError> {
+        let state = match self.access {
+            Access::Create => find_or_create(&self.path, &self.file)?,
+            Access::Existing | Access::Read => find(&self.path, &self.file)?,
+        };
+        if state == FileState::NonEmpty {
             check_existing(&self.path, &self.file)?;
         }
+        match self.open_for_writing() {
+            Err(error)
+                if self.access == Access::Read && error.kind() == StoreErrorKind::Permission =>
+            {
+                self.open_for_reading()
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_for_writing(&self) -> Result<Connection, StoreError> {
         let connect = self.connect();
         let mut connection = connect.map_err(|error| StoreError::sqlite(error, &self.path))?;
         ensure_tables(&self.path, &mut connection)?;
@@ -53,11 +80,52 @@ impl Opener {
         Ok(connection)
     }
 
+    /// Opens a file that cannot be written. Without a write-ahead log, everything is in the file itself.
+    fn open_for_reading(&mut self) -> Result<Connection, StoreError> {
+        let log = with_suffix(&self.file, "-wal");
+        let has_log = fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+        self.mode = if has_log {
+            Mode::ReadOnly
+        } else {
+            Mode::Immutable
+        };
+        let connected = self.connect().and_then(|connection| {
+            let header = FileHeader::read(&connection)?;
+            Ok((connection, header))
+        });
+        let (connection, header) = connected.map_err(|error| {
+            let error = StoreError::sqlite(error, &self.path);
+            if has_log && error.kind() == StoreErrorKind::Permission {
+                let message = format!(
+                    "its latest changes are in {}, which can be read only where files can be written; copy \
+                     both files to a folder of your own",
+                    log.display()
+                );
+                return StoreError::new(StoreErrorKind::Storage, &*self.path, message);
+            }
+            error
+        })?;
+        header.check(&self.path)?;
+        check_readable(&self.path, &connection, header)?;
+        Ok(connection)
+    }
+
     /// Connects to a file that was opened before.
     pub(super) fn connect(&self) -> Result<Connection, rusqlite::Error> {
         // Each connection stays in one thread.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.file, flags)?;
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let read_only = flags | OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = match self.mode {
+            Mode::ReadWrite => {
+                let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE;
+                Connection::open_with_flags(&self.file, flags)?
+            }
+            Mode::ReadOnly => Connection::open_with_flags(&self.file, read_only)?,
+            Mode::Immutable => {
+                let flags = read_only | OpenFlags::SQLITE_OPEN_URI;
+                Connection::open_with_flags(immutable_uri(&self.file), flags)?
+            }
+        };
         connection.busy_timeout(self.timeout)?;
         let synchronous = match self.durability {
             Durability::Full => "FULL",
@@ -127,6 +195,24 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
 pub(crate) enum FileState {
     Empty,
     NonEmpty,
+}
+
+/// Looks for a file that must exist.
+fn find(path: &Path, file: &Path) -> Result<FileState, StoreError> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let message = "there is no such file; check the path";
+            Err(StoreError::new(StoreErrorKind::Address, path, message))
+        }
+        _ => find_or_create(path, file),
+    }
+}
+
+/// The path of a file beside another one.
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 /// Looks for the file, and creates an empty one if there is none.

@@ -168,6 +168,23 @@ pub(super) fn ensure_tables(path: &Path, connection: &mut Connection) -> Result<
     transaction.commit().map_err(failed)
 }
 
+/// Checks the tables of a file that cannot be written, and so not migrated.
+pub(super) fn check_readable(
+    path: &Path,
+    connection: &Connection,
+    header: FileHeader,
+) -> Result<(), StoreError> {
+    if header.version < VERSION {
+        let message = format!(
+            "the file is of version {}, and is brought to version {VERSION} only where it can be written; copy it \
+             to a folder of your own",
+            header.version
+        );
+        return Err(StoreError::new(StoreErrorKind::Storage, path, message));
+    }
+    check_tables(path, connection, &TABLES)
+}
+
 fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
     for (_, table) in TABLES {
         connection.execute(table, [])?;

@@ -248,15 +248,17 @@ struct WriterThread {
 
 impl WriterThread {
     fn run(
-        self,
+        mut self,
         queue: &Receiver<Queued>,
         reader_queue: Receiver<Box<dyn Job>>,
         opened: oneshot::Sender<Result<(), StoreError>>,
         // Dropped when everything is closed.
         _closed: oneshot::Sender<()>,
     ) {
+        let connection = self.opener.open();
+        // After the file is opened, which decides how the readers connect to it.
         let readers = ReaderThreads::new(&self.opener, reader_queue);
-        let (connection, readers) = match (self.opener.open(), readers) {
+        let (connection, readers) = match (connection, readers) {
             (Ok(connection), Ok(readers)) => (connection, readers),
             (Err(error), _) | (_, Err(error)) => {
                 let _ = opened.send(Err(error));
