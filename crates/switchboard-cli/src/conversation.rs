@@ -3,6 +3,7 @@
 mod durable;
 mod last_request;
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -141,18 +142,18 @@ impl Conversation {
 
     /// Checks that the team can go on with the run that waits in the stored conversation.
     pub(crate) async fn check_waiting(&self) -> Result<(), Failure> {
-        self.check_with_help(|_error| Some(run_error::CHANGED_TEAM_HELP))
+        self.check_with_help(|_error| Some(run_error::CHANGED_TEAM_HELP.into()))
             .await
     }
 
     async fn check_with_help(
         &self,
-        help: impl FnOnce(&Error) -> Option<&'static str>,
+        help: impl FnOnce(&Error) -> Option<Cow<'static, str>>,
     ) -> Result<(), Failure> {
         let checked = self.runner().check_conversation().await;
         checked.map_err(|error| Failure::Message {
             exit: run_error::exit(&error),
-            help: help(&error).map(ToOwned::to_owned),
+            help: help(&error).map(Cow::into_owned),
             message: error.to_string(),
         })
     }
@@ -299,7 +300,7 @@ impl Conversation {
                 exit: run_error::exit(&error),
                 help: match changed {
                     Some(_) => Some(run_error::CHANGED_TEAM_HELP.to_owned()),
-                    None => run_error::help(&error).map(str::to_owned),
+                    None => run_error::help(&error).map(Cow::into_owned),
                 },
                 message: changed.unwrap_or_else(|| error.to_string()),
             }
@@ -385,7 +386,7 @@ impl Conversation {
                     (RunStatus::Completed, _) => RunOutcome::Finished,
                     (RunStatus::Interrupted, None) => RunOutcome::Waiting,
                     (_, None) if timed_out => {
-                        sink.write_help("the answer took longer than --timeout allows")?;
+                        sink.write_failure(run_error::TOOK_TOO_LONG)?;
                         RunOutcome::TimedOut
                     }
                     (_, signal) => RunOutcome::Stopped(signal.unwrap_or(Signal::Interrupt)),
@@ -402,7 +403,7 @@ impl Conversation {
                 }
                 self.write_last(last, sink)?;
                 if let Some(help) = run_error::help(&error) {
-                    sink.write_help(help)?;
+                    sink.write_help(&help)?;
                 }
                 Ok(RunOutcome::Failed(run_error::exit(&error)))
             }
@@ -452,7 +453,7 @@ impl Conversation {
         let turns = result.run().turns();
         self.write(StreamEvent::new(kind, &*self.agent, turns), sink)?;
         if let Some(help) = run_error::help(error) {
-            sink.write_help(help)?;
+            sink.write_help(&help)?;
         }
         Ok(RunOutcome::Failed(run_error::exit(error)))
     }

@@ -6,12 +6,15 @@ use switchboard_core::conversation::{
 };
 use switchboard_core::items::Items;
 use switchboard_core::{Run, Session as _};
-use switchboard_sessions::{EncryptedStore, StoreError};
+use switchboard_sessions::{Access, EncryptedStore, StoreError};
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
 use crate::screen::wrap::one_line;
 use crate::store_keys;
+
+/// The database in the data folder.
+const DATABASE: &str = "sessions.db";
 
 /// Stores a conversation, and the agent that has it.
 #[derive(Clone)]
@@ -39,7 +42,7 @@ impl ConversationStore {
                 "give it one, as in --session tuesday",
             ));
         }
-        let conversations = open_encrypted(address, failure).await?;
+        let conversations = open_encrypted(address, Access::Create, failure).await?;
         Ok(Self::of(conversations.get(name)))
     }
 
@@ -121,37 +124,53 @@ impl ConversationStore {
 /// Opens the store at `address`, or else the database of the data folder. It is encrypted if the
 /// environment has a key.
 pub(crate) async fn open_all(address: Option<&str>) -> Result<Conversations, Failure> {
-    let unusable = |error: StoreError| Failure::Message {
-        exit: Exit::Failed,
-        message: format!("the store cannot be used: {error}"),
-        help: Some(STORE_HELP.to_owned()),
-    };
-    open_encrypted(address, unusable).await
+    open_encrypted(address, Access::Create, unusable).await
+}
+
+/// Opens the store as [`open_all`] does, and creates none. Without an address, a database that does not exist has no
+/// sessions.
+pub(crate) async fn open_existing(
+    address: Option<&str>,
+    access: Access,
+) -> Result<Conversations, Failure> {
+    if address.is_none() && !data_folder::find()?.join(DATABASE).exists() {
+        return encrypted(Conversations::in_memory());
+    }
+    open_encrypted(address, access, unusable).await
 }
 
 /// Opens the store of a service as [`open_all`] does.
 pub(crate) async fn open_for_service(address: Option<&str>) -> Result<Conversations, Failure> {
-    let unusable = |error: StoreError| {
+    let usage = |error: StoreError| {
         Failure::usage(format!("the store cannot be used: {error}"), STORE_HELP)
     };
-    open_encrypted(address, unusable).await
+    open_encrypted(address, Access::Create, usage).await
 }
 
 async fn open_encrypted(
     address: Option<&str>,
+    access: Access,
     failure: impl FnOnce(StoreError) -> Failure,
 ) -> Result<Conversations, Failure> {
-    let keys = store_keys::of_environment()?;
-    let address = match address {
-        Some(address) => address.to_owned(),
-        None => {
-            let path = data_folder::open()?.join("sessions.db");
-            format!("sqlite:{}", path.display())
+    // A key that is wrong is told before a store is created.
+    store_keys::of_environment()?;
+    let address = match (address, access) {
+        (Some(address), _) => address.to_owned(),
+        (None, access) => {
+            let folder = match access {
+                Access::Create => data_folder::open()?,
+                _ => data_folder::find()?,
+            };
+            format!("sqlite:{}", folder.join(DATABASE).display())
         }
     };
-    let conversations = switchboard_sessions::open(&address).await;
-    let conversations = conversations.map_err(failure)?;
-    Ok(match keys {
+    let conversations = switchboard_sessions::open_with(&address, access).await;
+    encrypted(conversations.map_err(failure)?)
+}
+
+/// Encrypts conversations if the environment has a key.
+fn encrypted(conversations: Conversations) -> Result<Conversations, Failure> {
+    Ok(match store_keys::of_environment()? {
         Some(keys) => Conversations::new(EncryptedStore::new(conversations, keys)),
         None => conversations,
     })
@@ -160,6 +179,15 @@ async fn open_encrypted(
 /// Advice on a store that cannot be used.
 const STORE_HELP: &str =
     "mend what the message says; --store names another store, SWITCHBOARD_DATA another folder";
+
+/// The failure of opening a store.
+fn unusable(error: StoreError) -> Failure {
+    Failure::Message {
+        exit: Exit::Failed,
+        message: format!("the store cannot be used: {error}"),
+        help: Some(STORE_HELP.to_owned()),
+    }
+}
 
 /// The failure of a command on stored sessions, which cannot do without them.
 pub(crate) fn stored_failure(error: impl Into<BoxError>) -> Failure {

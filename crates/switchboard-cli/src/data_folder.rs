@@ -8,14 +8,19 @@ use crate::failure::Failure;
 
 /// Returns the folder, and creates it if it does not exist. Only the user can read it.
 pub(crate) fn open() -> Result<PathBuf, Failure> {
-    let folder = path(|name| std::env::var(name).ok()).ok_or_else(|| {
+    let folder = find()?;
+    create(&folder).map_err(|error| Failure::unwritable(&folder, &error))?;
+    Ok(folder)
+}
+
+/// Returns the folder, which may not exist.
+pub(crate) fn find() -> Result<PathBuf, Failure> {
+    path(|name| std::env::var(name).ok()).ok_or_else(|| {
         Failure::usage(
             "there is no folder to keep things in: neither SWITCHBOARD_DATA nor HOME is set",
             "set SWITCHBOARD_DATA to a folder",
         )
-    })?;
-    create(&folder).map_err(|error| Failure::unwritable(&folder, &error))?;
-    Ok(folder)
+    })
 }
 
 /// The path that the environment names.

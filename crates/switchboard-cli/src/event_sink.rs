@@ -20,6 +20,11 @@ pub(crate) trait EventSink {
     /// Names a call that was made before the events began.
     fn note_call(&mut self, _call_id: &str, _tool: &str) {}
 
+    /// Writes a failure that no event tells.
+    fn write_failure(&mut self, _message: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Writes advice on the failure that was written last.
     fn write_help(&mut self, _help: &str) -> io::Result<()> {
         Ok(())
@@ -40,8 +45,13 @@ impl<W: Write> EventSink for JsonLines<W> {
         self.0.flush()
     }
 
-    fn write_help(&mut self, help: &str) -> io::Result<()> {
+    fn write_failure(&mut self, message: &str) -> io::Result<()> {
         // A closed standard error is no reason to fail.
+        let _ = writeln!(anstream::stderr(), "error: {message}");
+        Ok(())
+    }
+
+    fn write_help(&mut self, help: &str) -> io::Result<()> {
         let _ = writeln!(anstream::stderr(), "help: {help}");
         Ok(())
     }
@@ -78,6 +88,11 @@ impl<W: Write> EventSink for Answers<W> {
         }
     }
 
+    fn write_failure(&mut self, message: &str) -> io::Result<()> {
+        write_error(message, self.language);
+        Ok(())
+    }
+
     fn write_help(&mut self, help: &str) -> io::Result<()> {
         write_advice(help, self.language);
         Ok(())
@@ -88,10 +103,7 @@ impl<W: Write> EventSink for Answers<W> {
 pub(crate) fn write_problem(event: &EventKind, language: Language) {
     // A closed standard error is no reason to fail.
     match event {
-        EventKind::RunFailed { message, .. } => {
-            let message = translate(message, language);
-            let _ = writeln!(anstream::stderr(), "{} {message}", language.error());
-        }
+        EventKind::RunFailed { message, .. } => write_error(message, language),
         EventKind::RunInterrupted { interruptions, .. } => {
             for call in interruptions {
                 let (agent, name) = (one_line(&call.agent), waiting_name(call));
@@ -105,6 +117,12 @@ pub(crate) fn write_problem(event: &EventKind, language: Language) {
         }
         _ => {}
     }
+}
+
+/// Writes a failure to standard error.
+pub(crate) fn write_error(message: &str, language: Language) {
+    let message = translate(message, language);
+    let _ = writeln!(anstream::stderr(), "{} {message}", language.error());
 }
 
 /// Writes advice to standard error.
@@ -130,6 +148,10 @@ impl EventSink for Box<dyn EventSink> {
         (**self).note_call(call_id, tool);
     }
 
+    fn write_failure(&mut self, message: &str) -> io::Result<()> {
+        (**self).write_failure(message)
+    }
+
     fn write_help(&mut self, help: &str) -> io::Result<()> {
         (**self).write_help(help)
     }
@@ -149,6 +171,11 @@ impl<A: EventSink, B: EventSink> EventSink for (&mut A, &mut B) {
     fn note_call(&mut self, call_id: &str, tool: &str) {
         self.0.note_call(call_id, tool);
         self.1.note_call(call_id, tool);
+    }
+
+    fn write_failure(&mut self, message: &str) -> io::Result<()> {
+        self.0.write_failure(message)?;
+        self.1.write_failure(message)
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {

@@ -125,6 +125,18 @@ impl Failure {
         Self::usage(message, help)
     }
 
+    /// The failure of writing what a command leaves behind, after the command has ended with this exit code. Only the
+    /// code of success is replaced.
+    pub(crate) fn after(mut self, ended: Exit) -> Self {
+        if let Self::Message { exit, .. } = &mut self {
+            *exit = match ended {
+                Exit::Ok => Exit::Failed,
+                ended => ended,
+            };
+        }
+        self
+    }
+
     /// The text for a person, in the language and the width of `look`.
     pub(crate) fn drawn(&self, look: Look) -> String {
         let text = match self {

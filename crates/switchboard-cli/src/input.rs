@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::bounded_read;
 use crate::failure::Failure;
+use crate::json_error;
 
 /// Returns the messages, of which there is at least one.
 pub(crate) fn messages(
@@ -83,7 +84,7 @@ fn parse_message(line: &str) -> Result<String, String> {
             _ => return Err("has no text in \"message\"".to_owned()),
         },
         Ok(_) => return Err("is neither a string nor an object".to_owned()),
-        Err(error) => return Err(format!("is not JSON: {error}")),
+        Err(error) => return Err(format!("is not JSON: {}", json_error::describe(&error))),
     };
     match text.trim() {
         "" => Err("has an empty message".to_owned()),

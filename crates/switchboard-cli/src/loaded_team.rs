@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use switchboard_core::{Agent, Runner};
+use switchboard_models::Endpoint;
 use switchboard_teamfile::{Context, OpenTeam, TeamFile, closest};
 
 use crate::args;
@@ -70,6 +71,15 @@ impl LoadedTeam {
         args: &args::TeamOptions,
         context: &[(String, String)],
     ) -> Result<Self, Failure> {
+        if let Some(url) = &args.base_url {
+            // Its error would otherwise be one of the model.
+            Endpoint::check_address(url).map_err(|error| {
+                Failure::usage(
+                    format!("--base-url cannot be used: {error}"),
+                    "write it in full, as in http://localhost:11434/v1",
+                )
+            })?;
+        }
         let mut options = file.open_options();
         if let Some(model) = &args.model {
             options = options.model(model);

@@ -17,6 +17,7 @@ mod event_line;
 mod event_sink;
 mod failure;
 mod input;
+mod json_error;
 mod library_advice;
 mod line_reader;
 mod loaded_team;

@@ -1,5 +1,7 @@
 //! The exit code and the advice for a run that failed.
 
+use std::borrow::Cow;
+
 use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
 use switchboard_core::run::{StateProblemKind, StateProblems};
 use switchboard_core::{Error, ErrorKind};
@@ -7,6 +9,9 @@ use switchboard_models::{ModelError, ModelErrorKind};
 
 use crate::failure::Exit;
 use crate::store_keys;
+
+/// The message for a run that was stopped at its time limit.
+pub(crate) const TOOK_TOO_LONG: &str = "the answer took longer than --timeout allows";
 
 /// The exit code for an error.
 pub(crate) fn exit(error: &Error) -> Exit {
@@ -25,9 +30,9 @@ pub(crate) fn is_store_failure(error: &Error) -> bool {
 }
 
 /// Advice on an error, unless its message says it all.
-pub(crate) fn help(error: &Error) -> Option<&'static str> {
-    Some(match error.kind() {
-        ErrorKind::Model => model_help(error)?,
+pub(crate) fn help(error: &Error) -> Option<Cow<'static, str>> {
+    Some(Cow::Borrowed(match error.kind() {
+        ErrorKind::Model => return model_help(error),
         ErrorKind::MaxTurns => {
             "raise the limit with --max-turns, or look with `switchboard graph` for agents that hand \
              the conversation back and forth"
@@ -49,7 +54,7 @@ pub(crate) fn help(error: &Error) -> Option<&'static str> {
         }
         ErrorKind::Session => session_help(error),
         _ => return None,
-    })
+    }))
 }
 
 /// Advice on a run that waits and cannot go on with the team file.
@@ -100,21 +105,28 @@ fn session_help(error: &Error) -> &'static str {
     }
 }
 
-fn model_help(error: &Error) -> Option<&'static str> {
+fn model_help(error: &Error) -> Option<Cow<'static, str>> {
     let cause = error.cause()?.downcast_ref::<ModelError>()?;
-    Some(match cause.kind() {
+    Some(Cow::Borrowed(match cause.kind() {
+        // A server that answers with a status is there.
+        ModelErrorKind::Timeout if cause.status().is_some() => TRY_AGAIN,
+        ModelErrorKind::Request if cause.status() == Some(409) => TRY_AGAIN,
         ModelErrorKind::Connection | ModelErrorKind::Timeout => {
             "check that the server runs and that its address is right (--base-url), or try the team \
              with --model offline"
         }
-        ModelErrorKind::Authentication => {
-            "check the key in the variable that the team file names, or try the team with --model \
-             offline"
-        }
+        ModelErrorKind::Authentication => match cause.key_variable() {
+            Some(name) => {
+                return Some(Cow::Owned(format!(
+                    "check the key in {name}, or try the team with --model offline"
+                )));
+            }
+            None => "check the key that the request has, or try the team with --model offline",
+        },
         ModelErrorKind::RateLimit if cause.is_out_of_quota() => {
             "look at the plan and the bills of the account, or use another model (--model)"
         }
-        ModelErrorKind::WebPage => {
+        ModelErrorKind::WebPage | ModelErrorKind::WrongAddress => {
             "check the address and its path (--base-url, or base_url in the team file), or try the team \
              with --model offline"
         }
@@ -126,12 +138,19 @@ fn model_help(error: &Error) -> Option<&'static str> {
         ModelErrorKind::RateLimit => {
             "wait a little and try again, or look at your account's limits"
         }
+        _ if cause.is_too_long() => {
+            "begin a new conversation (another --session, or /reset in a chat), let the team file \
+             shorten it (`compact_at` or a filter), or use a model that takes more (--model)"
+        }
         ModelErrorKind::Request | ModelErrorKind::Unsupported => {
-            "check the model's name and settings in the team file"
+            "check the model's name (--model, or the team file) and its settings"
         }
         ModelErrorKind::Configuration => {
             "mend what the message says; the model's settings are in the team file"
         }
-        _ => "try again; if it stays so, use another model (--model)",
-    })
+        _ => TRY_AGAIN,
+    }))
 }
+
+/// Advice on a failure that may pass.
+const TRY_AGAIN: &str = "try again; if it stays so, use another model (--model)";

@@ -478,6 +478,11 @@ impl EventSink for Screen {
         self.calls.insert(call_id.into(), tool.to_owned());
     }
 
+    fn write_failure(&mut self, message: &str) -> io::Result<()> {
+        self.end_message()?;
+        self.error(message)
+    }
+
     fn write_help(&mut self, help: &str) -> io::Result<()> {
         let label = format!("  {}", self.look.language.help());
         let label = self.look.paint(BOLD, &label);

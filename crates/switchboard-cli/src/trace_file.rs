@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use switchboard_core::trace::{Span, Tracer};
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// The number of bytes of an existing file that are read to see if it holds spans.
 const MAX_FIRST_LINE: u64 = 64 << 20;
@@ -52,12 +52,12 @@ impl TraceFile {
         })
     }
 
-    /// Flushes the file, and returns the first error of writing it.
-    pub(crate) fn finish(&self) -> Result<(), Failure> {
+    /// Flushes the file after a command with this exit code.
+    fn flush(&self, exit: Exit) -> Result<(), Failure> {
         let mut writer = self.lock();
         let flushed = writer.file.flush();
         match writer.error.take().or(flushed.err()) {
-            Some(error) => Err(Failure::unwritable(&self.path, &error)),
+            Some(error) => Err(Failure::unwritable(&self.path, &error).after(exit)),
             None => Ok(()),
         }
     }
@@ -84,6 +84,20 @@ impl SpanWriter {
         serde_json::to_writer(&mut self.file, span)?;
         self.file.write_all(b"\n")
     }
+}
+
+/// Flushes the trace of a command, and returns the command's result. An error of writing the trace fails a command
+/// that went well.
+pub(crate) fn finish(
+    trace: Option<TraceFile>,
+    result: Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let Some(trace) = trace else {
+        return result;
+    };
+    let exit = result.as_ref().map_or_else(Failure::exit, |exit| *exit);
+    let flushed = trace.flush(exit);
+    result.and_then(|exit| flushed.map(|()| exit))
 }
 
 /// Returns `true` if the last line of the file has no end.

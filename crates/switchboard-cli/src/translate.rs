@@ -56,10 +56,37 @@ fn to_chinese(text: &str) -> Option<String> {
     let found = CHINESE
         .iter()
         .find_map(|entry| Some((entry, entry.holes(text)?)));
+    // A hole of a text of one clause must not swallow the next clause.
+    let is_one_clause = |entry: &Entry| entry.literals.iter().all(|text| !text.contains("; "));
+    if found.as_ref().is_none_or(|(entry, _)| is_one_clause(entry))
+        && let Some(clauses) = clauses(text, found.is_some())
+    {
+        return Some(clauses);
+    }
     match found {
         Some((entry, holes)) => Some(entry.filled(&holes)),
         None => described_field(text).or_else(|| list(text)),
     }
+}
+
+/// Translates the clauses of a text, at least one of them, or all: `no key; set one; sent 3 times`.
+fn clauses(text: &str, all: bool) -> Option<String> {
+    if !text.contains("; ") {
+        return None;
+    }
+    let parts: Vec<&str> = text.split("; ").collect();
+    let translations: Vec<Cow<'_, str>> = parts
+        .iter()
+        .map(|part| translate(part, Language::Zh))
+        .collect();
+    let is_translated = |(part, translation): (&&str, &Cow<'_, str>)| **part != **translation;
+    let mut are_translated = parts.iter().zip(&translations).map(is_translated);
+    let is_known = if all {
+        are_translated.all(|is_translated| is_translated)
+    } else {
+        are_translated.any(|is_translated| is_translated)
+    };
+    is_known.then(|| translations.join("；"))
 }
 
 /// Translates the name of a field with its description: `tools: The names of its tools.`

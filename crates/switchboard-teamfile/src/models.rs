@@ -38,16 +38,18 @@ pub(crate) fn check_name(
     let problem = Problem::without_file("unknown-model", format!("there is no model {name:?}"));
     let suggestion = did_you_mean(name, known()).or_else(|| provider_suggestion(name));
     Err(Box::new(problem.suggestion(suggestion).help(format!(
-        "models are {}, openai/NAME (Responses) and chat/NAME (Chat Completions); [models] is \
-         where others are described",
+        "models are {}, openai/NAME (Responses) and chat/NAME (Chat Completions), at another \
+         provider's server with --base-url; [models] is where others are described",
         quoted_list(known())
     ))))
 }
 
 /// The suggestion for a name without the prefix of a provider.
 fn provider_suggestion(name: &str) -> Option<String> {
+    let has_provider = name.contains('/');
     let name = name.rsplit('/').next().unwrap_or(name).trim();
     let is_name = name.chars().any(|c| c.is_ascii_digit() || c == '-');
+    let is_name = is_name || has_provider && !name.is_empty();
     is_name.then(|| format!("did you mean \"openai/{name}\" or \"chat/{name}\"?"))
 }
 
@@ -155,7 +157,9 @@ impl<'a> Models<'a> {
     ) -> Result<Endpoint, Box<Problem>> {
         if let Some(key) = key {
             let value = self.variable(&key.env)?;
-            endpoint = endpoint.key(format!("{}{value}", key.prefix));
+            endpoint = endpoint
+                .key(format!("{}{value}", key.prefix))
+                .key_variable(&key.env);
         }
         for (name, value) in headers {
             endpoint = match value {

@@ -94,6 +94,10 @@ impl Template {
         Ok(Self(parts))
     }
 
+    pub(crate) fn from_parts(parts: Vec<Part>) -> Self {
+        Self(parts)
+    }
+
     pub(crate) fn parts(&self) -> &[Part] {
         &self.0
     }

@@ -1,5 +1,6 @@
 //! Tools that send a request, run a command or look up a record.
 
+mod argument;
 mod command;
 mod http;
 mod records;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::HeaderName;
+pub(crate) use argument::ArgumentTemplate;
 pub(crate) use command::CommandTool;
 pub(crate) use http::{Body, HeaderTemplate, HttpTool, JsonTemplate};
 pub(crate) use records::RecordsTool;

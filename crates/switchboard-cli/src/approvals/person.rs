@@ -5,6 +5,7 @@ use switchboard_core::people::PersonAnswer;
 
 use crate::args;
 use crate::failure::Failure;
+use crate::json_error;
 
 /// A line that a person types as an answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub(crate) fn given_answer(args: &args::Answer) -> Result<Option<PersonAnswer>, 
     match serde_json::from_str::<serde_json::Value>(payload) {
         Ok(payload) => Ok(Some(answer.payload(payload))),
         Err(error) => Err(Failure::usage(
-            format!("--payload is not JSON: {error}"),
+            format!("--payload is not JSON: {}", json_error::describe(&error)),
             "write it as in --payload '{\"amount\": 20}'",
         )),
     }

@@ -29,6 +29,7 @@ use crate::screen::style::{self, BOLD, DIM, Look};
 use crate::screen::wrap::{one_line, shortened, wrapped};
 use crate::screen::{Screen, UserMessages};
 use crate::signals::{Signal, Signals};
+use crate::trace_file;
 use chat_line::{COMMANDS, ChatLine};
 
 pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
@@ -83,10 +84,7 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     }
     let exit = chat.run(reader, &mut signals).await;
     chat.conversation.close().await;
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
-    exit
+    trace_file::finish(trace, exit)
 }
 
 /// A chat.

@@ -6,13 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use switchboard_core::EventKind;
+use switchboard_core::stream::STREAM_VERSION;
+use switchboard_core::{EventKind, StreamEvent};
 
 use crate::args;
 use crate::bounded_read;
 use crate::event_line::EventLine;
 use crate::event_sink::EventSink as _;
 use crate::failure::{Exit, Failure};
+use crate::json_error;
 use crate::screen::Screen;
 use crate::screen::style::{Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, shortened};
@@ -64,7 +66,7 @@ async fn replay(
 ) -> Result<Exit, Failure> {
     let mut invalid = InvalidLines::new(name, language);
     let mut previous = None;
-    let mut cut = Cut::No;
+    let mut cuts = Cuts::default();
     let mut bytes = Vec::new();
     for number in 1_usize.. {
         bytes.clear();
@@ -82,50 +84,97 @@ async fn replay(
                 if !matches!(line.event.kind, EventKind::Unknown(_)) {
                     invalid.recording_found();
                 }
-                cut.see(&line.event.kind);
+                check_version(&line.event.kind, name)?;
+                cuts.see(&line.event);
                 if let Some(speed) = speed {
                     sleep(previous.replace(line.at), line.at, speed).await;
                 }
                 output.write(&line, json)?;
             }
             // A line without an end is the last one, and was being written.
-            Err(_) if invalid.is_recording && !bytes.ends_with(b"\n") => cut = Cut::InLine,
+            Err(_) if invalid.is_recording && !bytes.ends_with(b"\n") => {
+                cuts.ends_within_line = true;
+            }
             Err(error) => invalid.add(number, json, &error)?,
         }
     }
     let exit = invalid.finish()?;
-    match cut {
-        Cut::No => return Ok(exit),
-        Cut::InRun => warn(
-            &format!("{name} is cut: it ends before its last run does"),
-            language,
-        ),
-        Cut::InLine => warn(&format!("{name} is cut: it ends within a line"), language),
+    let cuts = cuts.describe(name);
+    if cuts.is_empty() {
+        return Ok(exit);
     }
+    cuts.iter().for_each(|text| warn(text, language));
     Ok(Exit::Failed)
 }
 
-/// The state of a recording at its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// It is complete.
-    No,
-    /// A run has begun and not ended.
-    InRun,
-    /// The last line is not complete.
-    InLine,
+/// Fails if a recording is of a version of the events that this program does not know.
+pub(super) fn check_version(event: &EventKind, name: &str) -> Result<(), Failure> {
+    match event {
+        EventKind::RunStarted { version, .. } if *version > STREAM_VERSION => Err(Failure::usage(
+            format!(
+                "{name} was recorded by a newer version of switchboard: its events have the version \
+                 {version}, and this program knows {STREAM_VERSION}"
+            ),
+            "use that version, or a newer one",
+        )),
+        _ => Ok(()),
+    }
 }
 
-impl Cut {
-    pub(super) fn see(&mut self, event: &EventKind) {
-        match event {
-            EventKind::RunStarted { .. } => *self = Self::InRun,
+/// The parts that a recording lacks.
+#[derive(Debug, Default)]
+pub(super) struct Cuts {
+    /// A run has events and no beginning.
+    begins_within_run: bool,
+    has_run: bool,
+    is_in_run: bool,
+    ends_within_line: bool,
+}
+
+impl Cuts {
+    pub(super) fn see(&mut self, event: &StreamEvent) {
+        match &event.kind {
+            EventKind::RunStarted { .. } => {
+                self.is_in_run = true;
+                self.has_run = true;
+            }
+            EventKind::RunFailed { .. } => {
+                // A run can fail before it begins, and its store can fail after it.
+                self.begins_within_run |= !self.has_run && event.turn > 0;
+                self.is_in_run = false;
+            }
             EventKind::RunFinished { .. }
             | EventKind::RunInterrupted { .. }
-            | EventKind::RunStopped { .. }
-            | EventKind::RunFailed { .. } => *self = Self::No,
+            | EventKind::RunStopped { .. } => {
+                self.begins_within_run |= !self.is_in_run;
+                self.is_in_run = false;
+            }
+            EventKind::TurnStarted { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::ReasoningDelta { .. }
+            | EventKind::ArgumentsDelta { .. }
+            | EventKind::Usage { .. }
+            | EventKind::Item { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolEnded { .. }
+            | EventKind::Handoff { .. }
+            | EventKind::Inner { .. } => self.begins_within_run |= !self.is_in_run,
             _ => {}
         }
+    }
+
+    /// A sentence for each cut.
+    pub(super) fn describe(&self, name: &str) -> Vec<String> {
+        let mut cuts = Vec::new();
+        if self.begins_within_run {
+            cuts.push(format!("{name} is cut: the beginning of a run is missing"));
+        }
+        if self.ends_within_line {
+            cuts.push(format!("{name} is cut: it ends within a line"));
+        } else if self.is_in_run {
+            cuts.push(format!("{name} is cut: it ends before its last run does"));
+        }
+        cuts
     }
 }
 
@@ -238,7 +287,7 @@ fn describe(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -
     let line = String::from_utf8_lossy(&line[..line.len().min(240)]);
     let line = one_line(&line);
     let line = shortened(&line, 60);
-    let error = error.to_string();
+    let error = json_error::describe(error);
     // The position within one line is of no use.
     let error = error.split(" at line ").next().unwrap_or(&error);
     let error = one_line(error);

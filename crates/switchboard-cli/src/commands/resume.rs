@@ -11,6 +11,7 @@ use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 use crate::screen::style::Look;
 use crate::signals::Signals;
+use crate::trace_file;
 
 pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.team.team)?;
@@ -48,8 +49,5 @@ pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure>
         })?;
     }
     conversation.close().await;
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
-    exit
+    trace_file::finish(trace, exit)
 }

@@ -17,6 +17,7 @@ use crate::screen::style::Look;
 use crate::screen::wrap::one_line;
 use crate::shell;
 use crate::signals::Signals;
+use crate::trace_file;
 
 pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     let talk = &args.talk;
@@ -46,10 +47,7 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     }
     conversation.close().await;
     // The trace of a run that failed is complete as well.
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
-    exit
+    trace_file::finish(trace, exit)
 }
 
 /// The name of the person that the run waits for.

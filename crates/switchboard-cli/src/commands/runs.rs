@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use switchboard_core::conversation::Conversations;
 use switchboard_core::trace::rfc3339;
 use switchboard_durable::{RunEvent, RunRecord, RunStatus, RunStore};
+use switchboard_sessions::Access;
 use switchboard_teamfile::TeamFile;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -32,7 +33,13 @@ pub(super) async fn run(
     look: Look,
     out: &mut (dyn Write + Send),
 ) -> Result<Exit, Failure> {
-    let store = conversation_store::open_all(args.store.as_deref()).await?;
+    let access = match &args.command {
+        RunsCommand::List { .. } | RunsCommand::Show { .. } | RunsCommand::Attach { .. } => {
+            Access::Read
+        }
+        RunsCommand::Cancel { .. } | RunsCommand::Resume(_) => Access::Existing,
+    };
+    let store = conversation_store::open_existing(args.store.as_deref(), access).await?;
     let runs = RunStore::new(store.clone());
     let exit = match args.command {
         RunsCommand::List { limit, json } => {

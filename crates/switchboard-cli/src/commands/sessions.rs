@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_core::conversation::{Conversation, Conversations, Exported, Found, Head};
 use switchboard_core::trace::rfc3339;
+use switchboard_sessions::Access;
 use switchboard_teamfile::{TeamFile, closest};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -16,6 +17,7 @@ use crate::atomic_write;
 use crate::bounded_read;
 use crate::conversation_store;
 use crate::failure::{Exit, Failure};
+use crate::json_error;
 use crate::screen::style::{BOLD, DIM, Look};
 use crate::screen::wrap::{one_line, padded, shortened};
 use crate::store_keys;
@@ -39,7 +41,19 @@ pub(super) async fn run(
         }
         (None, None) => None,
     };
-    let sessions = conversation_store::open_all(address.as_deref()).await?;
+    let address = address.as_deref();
+    let sessions = match &args.command {
+        SessionsCommand::Import { .. } => conversation_store::open_all(address).await?,
+        SessionsCommand::Delete { .. } | SessionsCommand::Fork { .. } => {
+            conversation_store::open_existing(address, Access::Existing).await?
+        }
+        SessionsCommand::List { .. }
+        | SessionsCommand::Show { .. }
+        | SessionsCommand::Export { .. }
+        | SessionsCommand::Search { .. } => {
+            conversation_store::open_existing(address, Access::Read).await?
+        }
+    };
     let done = carry_out(args.command, &sessions, look, out).await;
     sessions.close().await;
     done?;
@@ -352,7 +366,11 @@ fn read_export(path: &Path) -> Result<Exported, Failure> {
     let text = text.map_err(|error| Failure::unreadable(path, &error))?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::usage(
-            format!("{} is no exported session: {error}", path.display()),
+            format!(
+                "{} is no exported session: {}",
+                path.display(),
+                json_error::describe(&error)
+            ),
             "name a file that `switchboard sessions export` has written",
         )
     })

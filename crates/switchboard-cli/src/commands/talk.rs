@@ -31,6 +31,7 @@ use crate::run_error;
 use crate::screen::Screen;
 use crate::screen::style::{Language, Look};
 use crate::signals::Signals;
+use crate::trace_file;
 use answers::Answers;
 use caller::Caller;
 use transcript::Transcript;
@@ -104,9 +105,7 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
     }
     drop(sink);
     conversation.close().await;
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
+    let exit = trace_file::finish(trace, Ok(exit))?;
     if let (Exit::Ok, 0, Some(source)) = (exit, turns, source) {
         return Err(Failure::Message {
             exit: Exit::Failed,
@@ -213,8 +212,7 @@ impl Talk<'_> {
         }
         self.answers.finish()?;
         if self.exit == Exit::TimedOut {
-            self.sink
-                .write_help("the answer took longer than --timeout allows")?;
+            self.sink.write_failure(run_error::TOOK_TOO_LONG)?;
         }
         Ok((self.exit, self.turns))
     }
@@ -276,7 +274,7 @@ impl Talk<'_> {
                     // The event of the run has told it.
                     Some(run) => {
                         if let Some(help) = run_error::help(run) {
-                            self.sink.write_help(help)?;
+                            self.sink.write_help(&help)?;
                         }
                         Ok(false)
                     }

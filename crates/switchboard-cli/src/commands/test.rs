@@ -112,16 +112,18 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     } else {
         table.end(&summary, &mut out)?;
     }
-    if let Some(path) = &args.junit {
-        let name = args.cases.display().to_string();
-        junit::write(path, &name, &reported, summary.seconds)?;
-    }
-    Ok(match (stopped, failed) {
+    let exit = match (stopped, failed) {
         (Some(signal), _) => signal.exit(),
         (None, 0) => Exit::Ok,
         (None, _) if has_invalid => Exit::Usage,
         (None, _) => Exit::Failed,
-    })
+    };
+    if let Some(path) = &args.junit {
+        let name = args.cases.display().to_string();
+        let written = junit::write(path, &name, &reported, summary.seconds);
+        written.map_err(|failure| failure.after(exit))?;
+    }
+    Ok(exit)
 }
 
 /// The result of a case.

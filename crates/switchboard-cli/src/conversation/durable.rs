@@ -14,6 +14,7 @@ use crate::durable::{self, failure};
 use crate::event_line::is_raw;
 use crate::event_sink::EventSink;
 use crate::failure::{Exit, Failure};
+use crate::run_error;
 use crate::signals::{Signal, Signals};
 
 /// The time that steps in progress have to end when the program does.
@@ -198,7 +199,7 @@ impl Conversation {
                 RunOutcome::Waiting
             }
             RunStatus::Cancelled if timed_out => {
-                sink.write_help("the answer took longer than --timeout allows")?;
+                sink.write_failure(run_error::TOOK_TOO_LONG)?;
                 RunOutcome::TimedOut
             }
             RunStatus::Cancelled => RunOutcome::Stopped(stopped_by.unwrap_or(Signal::Interrupt)),

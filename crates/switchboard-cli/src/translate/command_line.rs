@@ -1,7 +1,7 @@
 //! The help and the errors of the command line in the reader's language.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 
 use super::translate;
 use crate::screen::style::Language;
@@ -49,26 +49,21 @@ const AFTER_LONG_HELP: &str = "\
   $SWITCHBOARD_STORE_OLD_KEYS 中是以前的密钥，以逗号分隔。";
 
 /// Translates the help of a command and of the commands below it.
-pub(crate) fn localized(command: Command, language: Language) -> Command {
+pub(crate) fn localized(mut command: Command, language: Language) -> Command {
     if language == Language::En {
         return command;
     }
-    let has_version = command.get_version().is_some();
+    // The library adds flags and a command `help` of its own.
+    command.build();
+    localized_built(command, language)
+}
+
+fn localized_built(command: Command, language: Language) -> Command {
     let mut command = command
         .help_template(TEMPLATE)
         .subcommand_help_heading("命令")
-        .disable_help_flag(true)
-        .arg(flag("help", 'h', ArgAction::Help, "显示帮助"))
         .mut_args(|arg| localized_arg(arg, language))
-        .mut_subcommands(|command| localized(command, language));
-    if has_version {
-        command = command.disable_version_flag(true).arg(flag(
-            "version",
-            'V',
-            ArgAction::Version,
-            "显示版本",
-        ));
-    }
+        .mut_subcommands(|command| localized_built(command, language));
     if let Some(about) = command.get_about() {
         let about = translated(&about.to_string(), language);
         command = command.about(about);
@@ -102,34 +97,100 @@ fn translated_example(line: &str, language: Language) -> String {
     }
 }
 
-/// A flag that the library adds in English by itself.
-fn flag(name: &'static str, short: char, action: ArgAction, help: &'static str) -> Arg {
-    Arg::new(name)
-        .short(short)
-        .long(name)
-        .action(action)
-        .help(help)
-        .help_heading("选项")
-}
-
 fn localized_arg(arg: Arg, language: Language) -> Arg {
     let heading = if arg.is_positional() {
         "参数"
     } else {
         "选项"
     };
-    let (help, long_help) = (
-        arg.get_help().map(ToString::to_string),
-        arg.get_long_help().map(ToString::to_string),
+    let help = arg.get_help().map(ToString::to_string);
+    let long_help = arg.get_long_help().map(ToString::to_string);
+    let help = help.map_or_else(String::new, |help| translated(&help, language));
+    let long_help = long_help.map_or_else(
+        || help.clone(),
+        |help| translated_paragraphs(&help, language),
     );
-    let mut arg = arg.help_heading(heading);
-    if let Some(help) = help {
-        arg = arg.help(translated(&help, language));
+    let values = Values::of(&arg, language);
+    let arg = arg.help_heading(heading);
+    if values.is_empty() {
+        return arg.help(help).long_help(long_help);
     }
-    if let Some(help) = long_help {
-        arg = arg.long_help(translated_paragraphs(&help, language));
+    arg.hide_possible_values(true)
+        .hide_default_value(true)
+        .help(values.after(&help))
+        .long_help(values.below(&long_help))
+}
+
+/// The values that an argument can have, and the one that it has by default. The library would name them in English.
+struct Values {
+    /// The values with their descriptions.
+    possible: Vec<(String, Option<String>)>,
+    default: Option<String>,
+}
+
+impl Values {
+    fn of(arg: &Arg, language: Language) -> Self {
+        if !arg.get_action().takes_values() {
+            return Self {
+                possible: Vec::new(),
+                default: None,
+            };
+        }
+        let possible = if arg.is_hide_possible_values_set() {
+            Vec::new()
+        } else {
+            arg.get_possible_values()
+        };
+        let possible = possible.iter().filter(|value| !value.is_hide_set());
+        let possible = possible.map(|value| {
+            let help = value.get_help().map(ToString::to_string);
+            let help = help.map(|help| translated(&help, language));
+            (value.get_name().to_owned(), help)
+        });
+        let defaults = arg.get_default_values().iter();
+        let defaults = defaults.map(|value| value.to_string_lossy().into_owned());
+        let defaults = defaults.collect::<Vec<_>>().join("、");
+        let is_shown = !arg.is_hide_default_value_set() && !defaults.is_empty();
+        Self {
+            possible: possible.collect(),
+            default: is_shown.then_some(defaults),
+        }
     }
-    arg
+
+    fn is_empty(&self) -> bool {
+        self.possible.is_empty() && self.default.is_none()
+    }
+
+    fn default(&self) -> Option<String> {
+        let value = self.default.as_ref()?;
+        Some(format!("[默认：{value}]"))
+    }
+
+    /// The help in one line, with the values after it.
+    fn after(&self, help: &str) -> String {
+        let names: Vec<&str> = self.possible.iter().map(|(name, _)| &**name).collect();
+        let possible = (!names.is_empty()).then(|| format!("[可选值：{}]", names.join("、")));
+        let parts = [Some(help.to_owned()), self.default(), possible];
+        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The help with a line for each value below it.
+    fn below(&self, help: &str) -> String {
+        if self.possible.iter().all(|(_, help)| help.is_none()) {
+            let values = self.after("");
+            return format!("{help}\n\n{values}").trim().to_owned();
+        }
+        let values = self.possible.iter().map(|(name, help)| match help {
+            Some(help) => format!("- {name}：{help}"),
+            None => format!("- {name}"),
+        });
+        let values = values.collect::<Vec<_>>().join("\n");
+        let values = format!("可选值：\n{values}");
+        let parts = [Some(help.to_owned()), Some(values), self.default()];
+        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("\n\n")
+    }
 }
 
 fn translated(text: &str, language: Language) -> String {
@@ -230,6 +291,9 @@ mod tests {
         for arg in command.get_arguments() {
             check(arg.get_help().map(ToString::to_string));
             check(arg.get_long_help().map(ToString::to_string));
+            for value in arg.get_possible_values() {
+                check(value.get_help().map(ToString::to_string));
+            }
         }
         for command in command.get_subcommands() {
             untranslated(command, out);
@@ -239,7 +303,11 @@ mod tests {
     #[test]
     fn all_help_is_translated() {
         let mut missing = Vec::new();
-        untranslated(&Cli::command(), &mut missing);
+        let mut command = Cli::command();
+        command.build();
+        untranslated(&command, &mut missing);
+        missing.sort();
+        missing.dedup();
         assert_eq!(missing, Vec::<String>::new());
     }
 

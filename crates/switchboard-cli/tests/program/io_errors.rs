@@ -157,12 +157,23 @@ fn a_run_is_shown_also_if_its_trace_cannot_be_written() {
         "/dev/full",
     ];
     let ran = folder.run(&args);
-    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.code, Some(1));
     assert!(ran.stdout.contains("A second charge is reversed."));
     assert!(
         ran.stderr.contains("help: make room on the disk"),
         "{ran:?}"
     );
+    // The exit code of a run that failed stays.
+    let nowhere = ["-m", "chat/x", "--base-url", "http://127.0.0.1:9/v1"];
+    let ran = folder.run(&[&args[..], &nowhere].concat());
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    folder.write(
+        "cases.toml",
+        "[[cases]]\nmessage = \"My bill is wrong\"\nexpect = \"Billing\"\n",
+    );
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--junit", "/dev/full"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("1 passed"), "{ran:?}");
 }
 
 #[test]

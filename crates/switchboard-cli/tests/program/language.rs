@@ -200,3 +200,141 @@ fn results_of_tests_failures_of_quiet_runs_and_warnings_of_replays_are_in_the_re
         "{help}"
     );
 }
+
+/// The words of English in a text, other than names and what is typed.
+fn english_words(text: &str) -> Vec<String> {
+    let outside: String = text.split(['"', '`', '\'']).step_by(2).collect();
+    let words = outside.split(|c: char| !c.is_ascii_alphabetic() && c != '-');
+    let common = [
+        "the", "a", "an", "and", "or", "of", "is", "are", "has", "no", "not", "this", "to", "with",
+        "that", "which", "default", "possible", "values", "Possible", "Print", "expects",
+        "nothing", "line", "mean", "used", "does", "unless",
+    ];
+    let words = words.filter(|word| common.contains(word));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn all_of_the_help_is_in_the_readers_language() {
+    let folder = Folder::new();
+    let help = folder.run(&["--lang", "zh", "--help"]).stdout;
+    for expected in [
+        "显示本帮助，或指定子命令的帮助",
+        "可选值：",
+        "- zh：中文",
+        "[默认：auto]",
+    ] {
+        assert!(help.contains(expected), "{expected}\n{help}");
+    }
+    let short = folder.run(&["--lang", "zh", "-h"]).stdout;
+    assert!(
+        short.contains("[默认：auto] [可选值：auto、always、never]"),
+        "{short}"
+    );
+    let commands = [
+        "demo",
+        "init",
+        "run",
+        "chat",
+        "talk",
+        "sessions",
+        "resume",
+        "runs",
+        "worker",
+        "serve",
+        "studio",
+        "key",
+        "check",
+        "graph",
+        "test",
+        "replay",
+        "schema",
+        "completions",
+        "help",
+    ];
+    for command in commands {
+        let forms = [
+            &["help", command][..],
+            &[command, "--help"],
+            &[command, "-h"],
+        ];
+        // `help` takes the name of a command only.
+        let number = if command == "help" { 1 } else { 3 };
+        for form in &forms[..number] {
+            let ran = folder.run(&[&["--lang", "zh"], *form].concat());
+            assert_eq!(ran.code, Some(0), "{form:?} {ran:?}");
+            // Examples hold commands and their messages.
+            let help = ran.stdout.split("示例：").next().unwrap();
+            assert!(help.contains("用法："), "{form:?}\n{help}");
+            assert_eq!(english_words(help), [""; 0], "{form:?}\n{help}");
+        }
+    }
+    // The values and the defaults are taken as before.
+    let ran = folder.run(&["graph", "team.toml", "--lang", "zh", "--format", "dot"]);
+    assert!(ran.stdout.starts_with("digraph"), "{ran:?}");
+    let ran = folder.run(&["graph", "team.toml", "--lang", "zh", "--format", "png"]);
+    assert!(ran.stderr.contains("不能是 png"), "{ran:?}");
+}
+
+#[test]
+fn the_clauses_of_an_error_are_all_in_the_readers_language() {
+    let folder = Folder::new();
+    folder.write(
+        "cases.toml",
+        "[[cases]]\nmessage = \"Hi\"\nexpct = \"Triage\"\n\n[[cases]]\nmessage = \"Hi\"\nexpect = \"Nobody\"\n\n\
+         [[cases]]\nmessage = \"Hi\"\n",
+    );
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--lang", "zh"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stdout
+            .contains("第 3 行：没有字段 \"expct\"；您是不是想写 \"expect\"？")
+            || ran
+                .stdout
+                .contains("字段 \"expct\"；您是不是想写 \"expect\"？"),
+        "{}",
+        ran.stdout
+    );
+    let failures = ran.stdout.lines().filter(|line| line.contains('行'));
+    let failures: Vec<&str> = failures.collect();
+    assert_eq!(failures.len(), 3, "{}", ran.stdout);
+    for failure in failures {
+        assert_eq!(english_words(failure), [""; 0], "{failure}");
+    }
+    for (store, expected) in [
+        ("mysql:x", "地址可以是 `memory:`、`sqlite:路径`"),
+        ("sqlite:typo.db", "没有这个文件；请检查路径"),
+    ] {
+        let ran = folder.run(&["sessions", "list", "--store", store, "--lang", "zh"]);
+        let told: String = ran.stderr.split_whitespace().collect();
+        let expected: String = expected.split_whitespace().collect();
+        assert!(told.contains(&expected), "{expected}\n{}", ran.stderr);
+        assert_eq!(english_words(&ran.stderr), [""; 0], "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_first_variable_that_is_set_chooses_the_language() {
+    let folder = Folder::new();
+    let shown = |vars: &[(&str, &str)]| {
+        let mut command = folder.command(&["sessions", "list"]);
+        command.envs(vars.iter().copied());
+        Ran::of(command.spawn().unwrap()).stdout
+    };
+    let (all, messages, lang) = ("LC_ALL", "LC_MESSAGES", "LANG");
+    let (en, zh) = ("en_US.UTF-8", "zh_CN.UTF-8");
+    for (vars, is_chinese) in [
+        (&[(all, en), (messages, zh), (lang, zh)][..], false),
+        (&[(all, zh), (messages, en), (lang, en)], true),
+        (&[(all, ""), (messages, zh), (lang, en)], true),
+        (&[(messages, en), (lang, zh)], false),
+        (&[(all, "C"), (lang, zh)], false),
+        (&[(lang, zh)], true),
+    ] {
+        assert_eq!(
+            shown(vars).starts_with("还没有会话"),
+            is_chinese,
+            "{vars:?}"
+        );
+    }
+}

@@ -81,3 +81,74 @@ fn short_options_are_those_that_are_typed_often() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(ran.events().last().unwrap()["agent"], "Concierge");
 }
+
+#[test]
+fn a_time_limit_is_told_as_an_error_in_each_form_of_output() {
+    let folder = Folder::new();
+    for form in [&[][..], &["--quiet"], &["--json"]] {
+        let provider = FakeProvider::on_thread().unwrap();
+        provider.script("key", [Reply::hang()]);
+        let url = provider.url();
+        let args = [
+            "run",
+            "team.toml",
+            "Hi",
+            "-m",
+            "chat/x",
+            "--base-url",
+            &url,
+            "--timeout",
+            "0.3",
+        ];
+        let mut command = folder.command(&[&args[..], form].concat());
+        let ran = Ran::of(command.env("OPENAI_API_KEY", "key").spawn().unwrap());
+        assert_eq!(ran.code, Some(124), "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains("error: the answer took longer than --timeout allows\n"),
+            "{ran:?}"
+        );
+        assert!(!ran.stderr.contains("help:"), "{ran:?}");
+    }
+}
+
+#[test]
+fn an_option_that_names_no_server_or_model_is_told_as_such() {
+    let folder = Folder::new();
+    let args = [
+        "run",
+        "team.toml",
+        "Hi",
+        "-m",
+        "chat/x",
+        "--base-url",
+        "foo",
+    ];
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr
+            .starts_with("error: --base-url cannot be used: the address of the server must begin"),
+        "{ran:?}"
+    );
+    let ran = folder.run(&["run", "team.toml", "Hi", "-m", "anthropic/claude"]);
+    assert!(
+        ran.stderr
+            .contains("did you mean \"openai/claude\" or \"chat/claude\"?"),
+        "{ran:?}"
+    );
+    let args = [
+        "run",
+        "team.toml",
+        "Hi",
+        "-m",
+        "chat/x",
+        "--base-url",
+        "http://nowhere.invalid/v1",
+    ];
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    for words in ["client error", "dns error", "tcp connect error"] {
+        assert!(!ran.stderr.contains(words), "{ran:?}");
+    }
+}

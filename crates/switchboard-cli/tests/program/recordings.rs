@@ -38,9 +38,51 @@ fn a_recording_that_was_cut_is_told_as_such() {
 }
 
 #[test]
+fn a_recording_without_its_beginning_is_told_as_such() {
+    let folder = Folder::new();
+    let recorded = folder.run(&["run", "team.toml", "I want a manager", "--json"]);
+    let lines: Vec<&str> = recorded.stdout.lines().collect();
+    for first in [1, 3, lines.len() - 1] {
+        folder.write("run.jsonl", &(lines[first..].join("\n") + "\n"));
+        let reason = "run.jsonl is cut: the beginning of a run is missing\n";
+        let ran = folder.run(&["replay", "run.jsonl"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert_eq!(ran.stderr, format!("warning: {reason}"));
+        let args = ["test", "team.toml", "cases.toml", "--record", "run.jsonl"];
+        let ran = folder.run(&args);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("error: {reason}")), "{ran:?}");
+        assert!(!ran.stderr.contains("guardrail"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_recording_of_a_newer_version_is_an_error() {
+    let folder = Folder::new();
+    let recorded = folder.run(&["run", "team.toml", "Hi", "--json"]).stdout;
+    assert!(recorded.contains("\"version\":1"), "{recorded}");
+    folder.write(
+        "run.jsonl",
+        &recorded.replace("\"version\":1", "\"version\":2"),
+    );
+    for args in [
+        &["replay", "run.jsonl"][..],
+        &["test", "team.toml", "cases.toml", "--record", "run.jsonl"],
+    ] {
+        let ran = folder.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+        assert!(
+            ran.stderr
+                .starts_with("error: run.jsonl was recorded by a newer version of switchboard"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn an_invalid_line_is_named_and_the_rest_is_shown() {
     let folder = Folder::new();
-    let text = r#"
+    let text = r#"{"type":"run_started","agent":"A","turn":0,"version":1,"agents":["A"],"at":0}
 {"type":"text_delta","agent":"A","turn":1,"item":"m1","text":"One.","at":0}
 {"type":"mess
 {"type":"telepathy","agent":"A","turn":1,"at":1}

@@ -347,3 +347,80 @@ fn an_encrypted_session_is_copied_with_its_key_only() {
     let copy = with_key(&["sessions", "show", "copy"]);
     assert_eq!(copy.stdout, shown.stdout);
 }
+
+/// The commands that read a session.
+const READING: [&[&str]; 4] = [
+    &["list"],
+    &["search", "bill"],
+    &["show", "tuesday"],
+    &["export", "tuesday"],
+];
+
+#[test]
+fn a_store_that_is_not_there_is_an_error_and_not_created() {
+    let folder = Folder::new();
+    let sessions = READING.map(|command| [&["sessions"], command].concat());
+    let others = [
+        &["sessions", "delete", "tuesday"][..],
+        &["sessions", "fork", "tuesday", "copy"],
+        &["runs", "list"],
+        &["runs", "show", "tuesday/1"],
+        &["runs", "cancel", "tuesday/1"],
+    ];
+    for command in sessions.iter().map(Vec::as_slice).chain(others) {
+        let ran = folder.run(&[command, &["--store", "sqlite:typo.db"]].concat());
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        assert!(
+            ran.stderr.contains("\"typo.db\": there is no such file"),
+            "{ran:?}"
+        );
+        assert!(!folder.path("typo.db").exists(), "{command:?}");
+    }
+    // The data folder has no sessions before the first one.
+    let ran = folder.run(&["sessions", "list"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!folder.path("data").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn sessions_that_cannot_be_written_are_read() {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::process::CommandExt as _;
+
+    let folder = with_session();
+    let data = folder.path("data");
+    let mode = |path: &std::path::Path, mode| {
+        set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    mode(data.parent().unwrap(), 0o755);
+    mode(&data, 0o555);
+    mode(&data.join("sessions.db"), 0o444);
+    let read = |args: &[&str]| {
+        let mut command = folder.command(&[&["sessions"], args].concat());
+        if metadata(&data).unwrap().uid() == 0 {
+            // Root may write everything.
+            command.uid(65534).gid(65534);
+        }
+        Ran::of(command.spawn().unwrap())
+    };
+    for command in READING {
+        let ran = read(command);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{command:?}");
+        assert!(ran.stdout.contains("tuesday") || ran.stdout.contains("bill"));
+    }
+    for command in [&["delete", "tuesday"][..], &["fork", "tuesday", "copy"]] {
+        let ran = read(command);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains("sessions.db"), "{ran:?}");
+    }
+    // The log of a program that was killed holds what the file does not.
+    std::fs::write(data.join("sessions.db-wal"), "x").unwrap();
+    let ran = read(&["list"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("sessions.db-wal"), "{told}");
+    assert!(told.contains("copy both files to a folder"), "{told}");
+    mode(&data, 0o755);
+}

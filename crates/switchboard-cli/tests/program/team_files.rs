@@ -385,3 +385,65 @@ fn what_an_http_tool_cannot_send_or_get_is_told_to_the_model() {
     assert!(server.request("get /of/").is_none());
     assert!(server.request("get /marked").is_none());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_value_within_an_argument_of_a_command_stays_there() {
+    let arguments = [
+        "http://h/x/{a}",
+        "--url=http://h/{a}",
+        "a={a}",
+        "notes/{a}.txt",
+        "{a}",
+    ];
+    let tools = arguments.iter().enumerate().map(|(number, argument)| {
+        format!(
+            "[tools.t{number}]\ndescription = 'd'\nparameters = {{ properties = {{ a = {{}} }} }}\n\
+             command.run = ['echo', '{argument}']\n"
+        )
+    });
+    let team = format!(
+        "[commands]\nallow = ['echo']\n[agents.A]\ntools = ['t0', 't1', 't2', 't3', 't4']\n{}",
+        tools.collect::<String>()
+    );
+    let told = [
+        ("t0", "a?b#c", "http://h/x/a%3Fb%23c"),
+        ("t0", "%2e%2e", "http://h/x/%252e%252e"),
+        ("t0", "..", "\"a\" cannot lead to another folder"),
+        ("t1", "/etc/passwd", "--url=http://h/%2Fetc%2Fpasswd"),
+        ("t2", "../x", "\"a\" cannot lead to another folder"),
+        ("t2", "/etc/passwd", "\"a\" cannot lead to another folder"),
+        ("t2", "x", "a=x"),
+        ("t3", "%2e%2e", "\"a\" cannot lead to another folder"),
+        ("t4", "../x", "../x"),
+    ];
+    let items = told.iter().enumerate().map(|(number, (tool, a, _))| {
+        let arguments = json!({ "a": a }).to_string();
+        json!({
+            "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("c{number}"),
+            "name": tool, "arguments": arguments, "status": "completed",
+        })
+    });
+    let desk = Desk::new(&team, [Reply::items(items), Reply::text("Done.")]);
+    let ran = desk.send("Hi", &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (number, (_, _, expected)) in told.iter().enumerate() {
+        let output = output_of(&desk, &format!("c{number}"));
+        assert!(
+            output.trim_end().ends_with(expected),
+            "{expected}: {output}"
+        );
+    }
+    let folder = crate::support::Folder::new();
+    folder.write(
+        "host.toml",
+        &team.replace("http://h/x/{a}", "https://{a}.example.com/"),
+    );
+    let ran = folder.run(&["check", "host.toml"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout
+            .contains("the server's name cannot have placeholders"),
+        "{ran:?}"
+    );
+}

@@ -105,7 +105,7 @@ impl ConversationError {
             ConversationErrorKind::OtherTeam,
             format!(
                 "the conversation {id:?} is with the team {stored}, and this one is {current}. Use a \
-                 conversation of another name, a copy of it, or take it over"
+                 conversation of another name or a copy of it; or go on with it by Runner::take_over_conversations"
             ),
         )
     }

@@ -388,7 +388,7 @@ async fn an_agent_or_a_team_that_does_not_fit_is_refused_with_ways_out() {
         error.to_string(),
         "agent \"Concierge\": the session cannot be used; nothing was run: the conversation \"c\" is \
          with the team of Invoices, Triage, and this one is of Concierge. Use a conversation of \
-         another name, a copy of it, or take it over"
+         another name or a copy of it; or go on with it by Runner::take_over_conversations"
     );
     let result = runner
         .take_over_conversations(true)

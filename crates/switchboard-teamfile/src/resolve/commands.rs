@@ -5,7 +5,7 @@ use super::tools::Arguments;
 use crate::document::{Step, steps};
 use crate::suggest::{did_you_mean, quoted_list};
 use crate::template::{Part, Template};
-use crate::tools::CommandTool;
+use crate::tools::{ArgumentTemplate, CommandTool};
 use crate::types::CommandSpec;
 
 /// Programs that run code given as text, without version numbers.
@@ -54,6 +54,17 @@ impl Resolver<'_> {
             None => None,
         };
         self.check_code(at, spec, &templates, stdin.as_ref());
+        let mut arguments = Vec::new();
+        for (index, template) in templates.into_iter().enumerate() {
+            match ArgumentTemplate::new(template) {
+                Ok(argument) => arguments.push(argument),
+                Err(error) => {
+                    let (message, help) = error.describe();
+                    let path = [&run[..], steps![index + 1]].concat();
+                    self.report("bad-url", &path, message, help);
+                }
+            }
+        }
         for (index, variable) in spec.env.iter().enumerate() {
             if variable.is_empty() || variable.contains(['=', '\0']) {
                 let path = [at, steps!["env", index]].concat();
@@ -63,7 +74,7 @@ impl Resolver<'_> {
         }
         Some(CommandTool {
             program: program.clone(),
-            arguments: templates,
+            arguments,
             stdin,
             env: spec.env.clone(),
         })

@@ -10,14 +10,15 @@ use switchboard_core::callback::BoxError;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
+use super::argument::ArgumentTemplate;
 use super::{Limits, Vars, output_text};
-use crate::template::{Part, Template, TemplateValues};
+use crate::template::{Template, TemplateValues};
 
 /// A command as the file describes it.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandTool {
     pub(crate) program: String,
-    pub(crate) arguments: Vec<Template>,
+    pub(crate) arguments: Vec<ArgumentTemplate>,
     pub(crate) stdin: Option<Template>,
     pub(crate) env: Vec<String>,
 }
@@ -63,8 +64,8 @@ impl OpenCommand {
             None => None,
         };
         let mut command = Command::new(&self.program);
-        for template in &self.command.arguments {
-            command.arg(argument(template, values)?);
+        for argument in &self.command.arguments {
+            command.arg(argument.render(values)?);
         }
         command
             .env_clear()
@@ -139,65 +140,6 @@ impl fmt::Debug for OpenCommand {
 
 /// The maximum length of the standard error that the model gets.
 const MAX_ERROR_BYTES: usize = 4096;
-
-/// Renders an argument of the program. A value cannot become a further argument or an option, and
-/// within an argument it cannot lead to another folder.
-fn argument(template: &Template, values: TemplateValues<'_>) -> Result<String, BoxError> {
-    let mut text = String::new();
-    let parts = template.parts();
-    for (index, part) in parts.iter().enumerate() {
-        match part {
-            Part::Text(literal) => text.push_str(literal),
-            Part::Placeholder(placeholder) => {
-                let name = placeholder.name();
-                let value = values.text(placeholder)?;
-                if value.contains('\0') {
-                    return Err(format!("{name:?} cannot hold a zero byte").into());
-                }
-                // `-` begins an option, and `@` the name of a file to read in many programs.
-                if text.is_empty() && value.starts_with(['-', '@']) {
-                    return Err(format!("{name:?} cannot begin with - or @").into());
-                }
-                check_within(&value, parts, index)
-                    .map_err(|problem| format!("{name:?} {problem}"))?;
-                text.push_str(&value);
-            }
-        }
-    }
-    Ok(text)
-}
-
-/// Checks a value that is only a part of an argument, such as the name in `notes/{name}.txt`, as one
-/// within a URL is checked.
-fn check_within(value: &str, parts: &[Part], index: usize) -> Result<(), &'static str> {
-    let literal = |part: Option<&Part>| match part {
-        Some(Part::Text(text)) => text.clone(),
-        _ => String::new(),
-    };
-    let before = literal(index.checked_sub(1).and_then(|before| parts.get(before)));
-    // `--limit={n}` is as good as an argument of its own.
-    let is_option_value = index == 1 && before.ends_with('=') && !before.contains(['/', '\\']);
-    if parts.len() == 1 || is_option_value && parts.len() == 2 {
-        return Ok(());
-    }
-    if value.is_empty() {
-        return Err("is empty");
-    }
-    let mut segments = value.split(['/', '\\']);
-    if segments.any(|segment| segment == "." || segment == "..") {
-        return Err("cannot lead to another folder");
-    }
-    let is_path = parts
-        .iter()
-        .any(|part| literal(Some(part)).contains(['/', '\\']));
-    if is_path && value.contains(['/', '\\']) {
-        return Err("cannot hold / or \\ within a path");
-    }
-    if index == 0 && value.starts_with(['/', '\\']) {
-        return Err("cannot lead to another folder");
-    }
-    Ok(())
-}
 
 /// Reads to the end or to the limit. Returns the bytes, and `true` if they are all.
 async fn read(

@@ -106,20 +106,30 @@ impl UrlTemplate {
     /// missing or cannot be part of a path.
     pub(crate) fn render(&self, values: TemplateValues<'_>) -> Result<Url, String> {
         let mut path = String::new();
+        let mut without_values = String::new();
+        let mut last = "";
         for part in &self.path {
             match part {
-                Part::Text(text) => path.push_str(text),
+                Part::Text(text) => {
+                    path.push_str(text);
+                    without_values.push_str(text);
+                }
                 Part::Placeholder(placeholder) => {
                     let value = value(placeholder, values)?;
                     // Servers that decode before routing would follow these, encoded or not.
-                    let mut segments = value.split(['/', '\\']);
-                    if segments.any(|segment| segment == "." || segment == "..") {
-                        let name = placeholder.name();
+                    let name = placeholder.name();
+                    if added_dot_segments(&value, "") {
                         return Err(format!("{name:?} cannot lead to another folder"));
                     }
                     path.push_str(&percent_encoded(&value));
+                    without_values.push('x');
+                    last = name;
                 }
             }
+        }
+        // Several values, or a value and the text beside it, can be two dots together.
+        if added_dot_segments(&path, &without_values) {
+            return Err(format!("{last:?} cannot lead to another folder"));
         }
         let mut query = String::new();
         for part in &self.query {
@@ -161,14 +171,28 @@ fn value<'a>(
     Ok(text)
 }
 
+/// Returns `true` if a path has more segments that are one or two dots than it has without its values.
+pub(super) fn added_dot_segments(path: &str, without_values: &str) -> bool {
+    let count = |path: &str| {
+        let segments = path.split(['/', '\\']);
+        segments
+            .filter(|segment| matches!(*segment, "." | ".."))
+            .count()
+    };
+    count(path) > count(without_values)
+}
+
+/// Returns `true` for the unreserved characters of RFC 3986: letters, digits and `-._~`.
+pub(super) fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
 /// Percent-encodes everything but the unreserved characters of RFC 3986: letters, digits and `-._~`.
 fn percent_encoded(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(char::from(byte));
-            }
+            byte if is_unreserved(byte) => escaped.push(char::from(byte)),
             byte => escaped.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -261,6 +285,10 @@ mod tests {
             (json!(["x"]), "\"a\" must be a text or a number"),
         ] {
             assert_eq!(render(url, json!({ "a": a, "b": 1 })).unwrap_err(), why);
+        }
+        for url in ["https://example.com/x/.{a}", "https://example.com/x/{a}{a}"] {
+            let joined = render(url, json!({ "a": "." })).unwrap_err();
+            assert_eq!(joined, "\"a\" cannot lead to another folder", "{url}");
         }
     }
 

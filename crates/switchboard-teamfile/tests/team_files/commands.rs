@@ -49,6 +49,25 @@ async fn a_value_within_a_path_cannot_lead_to_another_folder() {
         ("notes/{a}", "", "is empty"),
         ("{a}.txt", "/etc/passwd", "cannot lead to another folder"),
         ("--file=notes/{a}", "..", "cannot lead to another folder"),
+        ("a={a}", "../x", "cannot lead to another folder"),
+        ("a={a}", "/etc/passwd", "cannot lead to another folder"),
+        ("a={a}", "", "is empty"),
+        ("notes/.{a}", ".", "cannot lead to another folder"),
+        ("notes/{a}{a}", ".", "cannot lead to another folder"),
+        ("notes/{a}", "%2e%2E", "cannot lead to another folder"),
+        ("notes/{a}", "b%2Fc", "cannot hold / or \\ within a path"),
+        ("http://h/{a}", "..", "cannot lead to another folder"),
+        ("http://h/{a}", "", "is empty"),
+        (
+            "s3://b/{a}",
+            "x?y",
+            "can hold only letters, digits and -._~ within an address",
+        ),
+        (
+            "http://h/#{a}",
+            "x/y",
+            "can hold only letters, digits and -._~ within an address",
+        ),
     ] {
         let output = refused(argument, value).await;
         assert!(output.contains(problem), "{argument} {value}: {output}");
@@ -58,6 +77,15 @@ async fn a_value_within_a_path_cannot_lead_to_another_folder() {
         ("{a}", "../any", "../any"),
         ("--file={a}", "../any", "--file=../any"),
         ("chat: {a}", "and/or", "chat: and/or"),
+        ("chat: {a}", "/start", "chat: /start"),
+        ("http://h/{a}", "a?b#c", "http://h/a%3Fb%23c"),
+        (
+            "--url=HTTP://h/x?q={a}&l=1",
+            "1&l=2",
+            "--url=http://h/x?q=1%26l%3D2&l=1",
+        ),
+        ("http://h/{a}", "%2e%2e", "http://h/%252e%252e"),
+        ("../notes/{a}", "x", "../notes/x"),
     ] {
         assert_eq!(refused(argument, value).await, expected);
     }

@@ -6,7 +6,7 @@ use switchboard_core::EventKind;
 use switchboard_core::stream::{HandoffStatus, ItemEvent};
 
 use crate::event_line::EventLine;
-use crate::event_sink::{EventSink, write_advice, write_problem};
+use crate::event_sink::{EventSink, write_advice, write_error, write_problem};
 use crate::screen::style::Language;
 use crate::screen::wrap::one_line;
 
@@ -61,6 +61,11 @@ impl<W: Write> EventSink for Transcript<W> {
                 Ok(())
             }
         }
+    }
+
+    fn write_failure(&mut self, message: &str) -> io::Result<()> {
+        write_error(message, self.language);
+        Ok(())
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {

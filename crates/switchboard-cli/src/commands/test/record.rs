@@ -13,9 +13,10 @@ use super::observed::Observed;
 use crate::approvals::is_person;
 use crate::atomic_write;
 use crate::bounded_read;
-use crate::commands::replay::Cut;
+use crate::commands::replay::{self, Cuts};
 use crate::event_line::EventLine;
 use crate::failure::{Exit, Failure};
+use crate::json_error;
 use crate::screen::style::Look;
 use crate::screen::wrap::one_line;
 
@@ -95,9 +96,10 @@ fn read(path: &Path) -> Result<Recording, Failure> {
         let event = EventLine::parse(line.as_bytes()).map_err(|error| {
             Failure::usage(
                 format!(
-                    "{}:{}: this is not an event: {error}",
+                    "{}:{}: this is not an event: {}",
                     path.display(),
-                    index + 1
+                    index + 1,
+                    json_error::describe(&error)
                 ),
                 "record a chat with /save FILE, or a run with --json",
             )
@@ -110,14 +112,15 @@ fn read(path: &Path) -> Result<Recording, Failure> {
             "record a chat with /save FILE, or a run with --json",
         ));
     };
-    let mut cut = Cut::No;
-    lines.iter().for_each(|line| cut.see(&line.event.kind));
-    if cut != Cut::No {
+    let name = path.display().to_string();
+    let mut cuts = Cuts::default();
+    for line in &lines {
+        replay::check_version(&line.event.kind, &name)?;
+        cuts.see(&line.event);
+    }
+    if let Some(cut) = cuts.describe(&name).into_iter().next() {
         return Err(Failure::usage(
-            format!(
-                "{} is cut: it ends before its last run does",
-                path.display()
-            ),
+            cut,
             "record a chat with /save FILE, or a run with --json",
         ));
     }
