@@ -8,6 +8,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::run_store::NewJournal;
+
 /// The number of groups of runs whose readers are notified together.
 const GROUPS: usize = 64;
 
@@ -28,9 +30,17 @@ struct Inner {
 
 #[derive(Default)]
 struct Runs {
-    /// Wakes the execution of a run, to look for signals.
-    wake: FxHashMap<String, Arc<Notify>>,
+    executed: FxHashMap<String, Executed>,
+    /// Runs that this process has just stored.
+    new: FxHashMap<String, NewJournal>,
     is_draining: bool,
+}
+
+struct Executed {
+    /// Wakes the execution, to look for signals.
+    wake: Arc<Notify>,
+    /// Set once the run has ended, or has begun to wait.
+    has_settled: bool,
 }
 
 /// A run that this process has. Dropping it ends that.
@@ -40,6 +50,8 @@ pub(crate) struct ActiveRun {
     pub(crate) wake: Arc<Notify>,
     /// Set if the process that had the run shows no life, whatever the clock says of its lease.
     pub(crate) is_abandoned: bool,
+    /// The journal as this process has just stored it.
+    new: Mutex<Option<NewJournal>>,
 }
 
 impl Default for ActiveRuns {
@@ -60,38 +72,59 @@ impl ActiveRuns {
 
     /// The number of runs that this process has.
     pub(crate) fn number(&self) -> usize {
-        self.runs().wake.len()
+        self.runs().executed.len()
     }
 
     /// Returns `true` if this process has a run.
     pub(crate) fn has(&self, id: &str) -> bool {
-        self.runs().wake.contains_key(id)
+        self.runs().executed.contains_key(id)
+    }
+
+    /// Returns `true` if this process has a run that has neither ended nor begun to wait since then. Those who wait for it will
+    /// be told.
+    pub(crate) fn is_unsettled(&self, id: &str) -> bool {
+        let runs = self.runs();
+        runs.executed.get(id).is_some_and(|run| !run.has_settled)
     }
 
     /// Adds a run; `None` if this process has it already, or takes no more runs.
     pub(crate) fn add(&self, id: &str) -> Option<ActiveRun> {
         let mut runs = self.runs();
-        if runs.is_draining || runs.wake.contains_key(id) {
+        if runs.is_draining || runs.executed.contains_key(id) {
             return None;
         }
         let wake: Arc<Notify> = Arc::default();
-        runs.wake.insert(id.to_owned(), wake.clone());
+        let executed = Executed {
+            wake: wake.clone(),
+            has_settled: false,
+        };
+        runs.executed.insert(id.to_owned(), executed);
         Some(ActiveRun {
             all: self.clone(),
             id: id.to_owned(),
             wake,
             is_abandoned: false,
+            new: Mutex::new(runs.new.remove(id)),
         })
+    }
+
+    /// Keeps the journal of a run that was just stored, for the execution that begins before [`forget_new`](Self::forget_new).
+    pub(crate) fn note_new(&self, id: &str, journal: NewJournal) {
+        self.runs().new.insert(id.to_owned(), journal);
+    }
+
+    pub(crate) fn forget_new(&self, id: &str) {
+        self.runs().new.remove(id);
     }
 
     /// Wakes a run that this process has. Returns `false` if it has not.
     pub(crate) fn wake(&self, id: &str) -> bool {
         let runs = self.runs();
-        let wake = runs.wake.get(id);
-        if let Some(wake) = wake {
-            wake.notify_one();
+        let executed = runs.executed.get(id);
+        if let Some(executed) = executed {
+            executed.wake.notify_one();
         }
-        wake.is_some()
+        executed.is_some()
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -102,7 +135,9 @@ impl ActiveRuns {
     pub(crate) fn drain(&self) {
         let mut runs = self.runs();
         runs.is_draining = true;
-        runs.wake.values().for_each(|wake| wake.notify_one());
+        for executed in runs.executed.values() {
+            executed.wake.notify_one();
+        }
     }
 
     /// Waits until this process has no runs. Returns `false` if it has some after `time`.
@@ -110,7 +145,7 @@ impl ActiveRuns {
         let emptied = async {
             loop {
                 let ended = self.0.ended.notified();
-                if self.runs().wake.is_empty() {
+                if self.runs().executed.is_empty() {
                     return;
                 }
                 ended.await;
@@ -131,6 +166,9 @@ impl ActiveRuns {
 
     /// Tells those who wait for a run that it has ended, or waits.
     pub(crate) fn notify_settled(&self, id: &str) {
+        if let Some(executed) = self.runs().executed.get_mut(id) {
+            executed.has_settled = true;
+        }
         self.0.settled[group(id)].notify_waiters();
     }
 
@@ -146,6 +184,12 @@ fn group(id: &str) -> usize {
 }
 
 impl ActiveRun {
+    /// Takes the journal if this process has just stored it, so that it is not read.
+    pub(crate) fn take_new(&self) -> Option<NewJournal> {
+        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        new.take()
+    }
+
     /// Waits for a time, or until the run is woken.
     pub(crate) async fn pause(&self, time: Duration) {
         let _ = tokio::time::timeout(time, self.wake.notified()).await;
@@ -158,7 +202,7 @@ impl ActiveRun {
 
 impl Drop for ActiveRun {
     fn drop(&mut self) {
-        self.all.runs().wake.remove(&self.id);
+        self.all.runs().executed.remove(&self.id);
         self.all.notify(&self.id);
         self.all.notify_settled(&self.id);
         self.all.0.ended.notify_waiters();

@@ -67,6 +67,11 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         let mut overdue = Overdue::default();
         loop {
             let settled = active.settled(&self.id);
+            // Nothing is to be read as long as this process executes it; others may cancel it, so look now and then.
+            if active.is_unsettled(&self.id) && tokio::time::timeout(LOOK, settled).await.is_ok() {
+                continue;
+            }
+            let settled = active.settled(&self.id);
             let record = self.record().await?;
             if record.is_settled() {
                 return Ok(record);

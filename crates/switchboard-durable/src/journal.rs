@@ -115,8 +115,15 @@ impl RunJournal {
             DurableError::new(DurableErrorKind::Taken, message)
         };
         let mut attempts = 0;
+        let mut new = run.take_new();
         let (mut state, first, owner) = loop {
-            let (head, mut record) = runs.head(id).await?;
+            let (revision, first, expires, mut record) = match &new {
+                Some(new) => (new.revision, 0, None, new.record.clone()),
+                None => {
+                    let (head, record) = runs.head(id).await?;
+                    (head.revision, head.first, head.expires, record)
+                }
+            };
             let not_waiting = || {
                 let message = format!("the run \"{id}\" is {}", record.status.name());
                 DurableError::new(DurableErrorKind::NotWaiting, message)
@@ -126,14 +133,12 @@ impl RunJournal {
                     return Err(not_waiting());
                 }
                 RunStatus::Running {}
-                    if is_stored
-                        && !run.is_abandoned
-                        && head.expires.is_some_and(|at| at > now()) =>
+                    if is_stored && !run.is_abandoned && expires.is_some_and(|at| at > now()) =>
                 {
                     return Err(taken());
                 }
                 RunStatus::Waiting { .. } | RunStatus::Stopped { .. }
-                    if is_stored && head.expires.is_none() =>
+                    if is_stored && expires.is_none() =>
                 {
                     return Err(not_waiting());
                 }
@@ -149,28 +154,36 @@ impl RunJournal {
                 owner: owner.to_string(),
             };
             let entry = stored(id, &entry)?.made_in(owner.clone(), 0, 1);
-            let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+            let mut commit = Commit::new(Expected::At(revision), vec![entry]);
             (commit.run, commit.number) = (owner.clone(), 1);
             commit.details = Some(details(id, &record)?);
             let waits = matches!(record.status, RunStatus::Waiting { .. });
             // One that waits stays due if it was sent a message.
             commit.expires = (!waits).then(|| Some(now() + lease));
             match runs.commit(id, commit).await? {
-                Committed::At(revision) => {
+                Committed::At(committed) => {
                     // If the answer was lost, others may have written since, and taken the run.
-                    let is_last = revision.next == head.revision.next + 1;
-                    if !is_last && runs.head(id).await?.1.owner != record.owner {
-                        return Err(taken());
+                    let is_last = committed.next == revision.next + 1;
+                    if !is_last {
+                        new = None;
+                        if runs.head(id).await?.1.owner != record.owner {
+                            return Err(taken());
+                        }
                     }
-                    let mut state = State::new(record, revision, steps);
+                    let mut state = State::new(record, committed, steps);
                     state.is_released = waits;
-                    break (state, head.first, owner);
+                    break (state, first, owner);
                 }
+                // Others have written since it was stored here.
+                _ if new.take().is_some() => {}
                 // A signal may have come meanwhile, or another process.
                 _ if !is_stored && attempts < ATTEMPTS => attempts += 1,
                 _ => return Err(taken()),
             }
         };
+        if let Some(new) = new {
+            return Ok((Self::new(runs, run, owner, lease, state), new.start));
+        }
         let entries = runs.read(id, first, state.revision.next).await;
         let start = match entries.and_then(|entries| state.read(id, entries)) {
             Err(error) if error.kind() == DurableErrorKind::Damaged => {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde_json::value::RawValue;
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
-    ListQuery, Listed, folder_of, now,
+    ListQuery, Listed, Revision, folder_of, now,
 };
 
 use crate::active_runs::ActiveRuns;
@@ -33,8 +34,15 @@ pub(crate) struct NewRun<'a> {
     pub(crate) engine: &'a str,
     pub(crate) team: Option<&'a str>,
     pub(crate) version: Option<&'a str>,
-    pub(crate) start: JournalEntry,
+    pub(crate) start: Box<RawValue>,
     pub(crate) lease_owner: String,
+}
+
+/// The journal of a run that was just stored.
+pub(crate) struct NewJournal {
+    pub(crate) revision: Revision,
+    pub(crate) record: StoredRecord,
+    pub(crate) start: Box<RawValue>,
 }
 
 impl RunStore {
@@ -126,8 +134,12 @@ impl RunStore {
         Ok(records.collect())
     }
 
-    /// Stores a run, unless there is one with this conversation and key. Returns the state of the one that there is.
-    pub(crate) async fn create(&self, run: NewRun<'_>) -> Result<RunRecord, DurableError> {
+    /// Stores a run, unless there is one with this conversation and key. Returns the state of the one that there is, and
+    /// the journal if it is new.
+    pub(crate) async fn create(
+        &self,
+        run: NewRun<'_>,
+    ) -> Result<(RunRecord, Option<NewJournal>), DurableError> {
         let time = now();
         // Finer than `time`, which stores keep in milliseconds.
         let order = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -147,18 +159,25 @@ impl RunStore {
             log: 0,
             log_from: None,
         };
-        let mut commit = Commit::new(Expected::New, vec![stored(run.id, &run.start)?]);
+        let start = JournalEntry::Start(run.start.clone());
+        let mut commit = Commit::new(Expected::New, vec![stored(run.id, &start)?]);
         commit.details = Some(details(run.id, &record)?);
         commit.expires = Some(Some(time));
-        match self.commit(run.id, commit).await? {
-            Committed::At(_) => Ok(RunRecord {
-                created: time,
-                changed: time,
-                due: Some(time),
-                ..bare_record(run.id, record)
-            }),
-            _ => self.record(run.id).await,
-        }
+        let Committed::At(revision) = self.commit(run.id, commit).await? else {
+            return Ok((self.record(run.id).await?, None));
+        };
+        let new = RunRecord {
+            created: time,
+            changed: time,
+            due: Some(time),
+            ..bare_record(run.id, record.clone())
+        };
+        let journal = NewJournal {
+            revision,
+            record,
+            start: run.start,
+        };
+        Ok((new, Some(journal)))
     }
 
     /// Puts a run off that no process has taken.

@@ -11,7 +11,6 @@ use switchboard_core::journal::lease_owner;
 use crate::active_runs::ActiveRuns;
 use crate::durable_run::DurableRun;
 use crate::engine::{Engine, IntoEngine};
-use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::execution::TeamExecutor;
 use crate::executor::Executor;
@@ -82,12 +81,18 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
             engine: self.executor.engine(),
             team: self.executor.team(),
             version: teams.version.as_deref(),
-            start: JournalEntry::Start(start),
+            start,
             lease_owner: lease_owner(&begun),
         };
-        let record = self.engine.runs().create(run).await?;
+        let (record, new) = self.engine.runs().create(run).await?;
         self.executor.check(&record)?;
-        self.engine.submit(&record).await?;
+        let active = self.executor.active();
+        if let Some(new) = new {
+            active.note_new(&id, new);
+        }
+        let submitted = self.engine.submit(&record).await;
+        active.forget_new(&id);
+        submitted?;
         Ok(self.run(id))
     }
 

@@ -278,7 +278,7 @@ mod tests {
             engine: "embedded",
             team: None,
             version: None,
-            start: JournalEntry::Start(RawValue::from_string("{}".to_owned()).unwrap()),
+            start: RawValue::from_string("{}".to_owned()).unwrap(),
             lease_owner: String::new(),
         };
         runs.create(run).await.unwrap();
