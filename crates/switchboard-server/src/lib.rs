@@ -36,6 +36,7 @@ mod client_tools;
 mod error;
 mod event_log;
 mod http;
+mod idempotency;
 mod keys;
 mod limits;
 mod metrics;

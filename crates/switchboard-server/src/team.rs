@@ -230,11 +230,12 @@ impl ServedTeam {
         self.runs.has_tool(name)
     }
 
-    /// Returns `true` if a call waits that the client of a protocol carries out.
+    /// Returns `true` if a call waits that the client of a protocol carries out: the agent that made it has no such tool
+    /// itself.
     pub(crate) fn is_client_call(&self, waiting: &Interruption) -> bool {
         waiting.kind == InterruptionKind::Tool
             && waiting.inside.is_empty()
-            && !self.runs.has_tool(&waiting.tool)
+            && !self.runs.agent_has_tool(&waiting.agent, &waiting.tool)
     }
 
     /// The team as a graph.
@@ -369,6 +370,7 @@ trait TeamRuns: Send + Sync {
     fn agents(&self) -> Vec<AgentInfo>;
     fn has_agent(&self, name: &str) -> bool;
     fn has_tool(&self, name: &str) -> bool;
+    fn agent_has_tool(&self, agent: &str, name: &str) -> bool;
     fn agent_details(&self, name: &str) -> Option<AgentDetails>;
     fn graph(&self) -> Graph;
     fn check(&self) -> Vec<Finding>;
@@ -506,6 +508,11 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
     fn has_tool(&self, name: &str) -> bool {
         let mut tools = self.team.agents().iter().flat_map(Agent::tools);
         tools.any(|tool| tool.name() == name)
+    }
+
+    fn agent_has_tool(&self, agent: &str, name: &str) -> bool {
+        let agent = self.team.get(agent);
+        agent.is_some_and(|agent| agent.tools().iter().any(|tool| tool.name() == name))
     }
 
     fn graph(&self) -> Graph {

@@ -1,0 +1,135 @@
+//! Requests that are sent a second time, and names of conversations that clients choose.
+
+use serde_json::{Value, json};
+
+use super::{chat, output_text, weather};
+use crate::support::{Client, SseEvent, TestServer, answer, with_json};
+
+/// The texts of a conversation.
+async fn texts(client: &Client, id: &str) -> Vec<String> {
+    let path = format!("/api/conversations/{id}");
+    crate::api::texts(&client.get(&path).await)
+}
+
+/// The output of the last call of a response, as an item.
+fn rain(response: &Value) -> Value {
+    let call = response["output"].as_array().unwrap().last().unwrap();
+    json!({"type": "function_call_output", "call_id": call["call_id"], "output": "rain"})
+}
+
+/// The whole history of a client after a response that ended with a call of its tool.
+fn history(question: &str, response: &Value) -> Value {
+    let mut call = response["output"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    call.as_object_mut().unwrap().remove("agent");
+    json!([{"role": "user", "content": question}, call, rain(response)])
+}
+
+#[tokio::test]
+async fn outputs_that_are_sent_twice_leave_the_conversation_that_waited_for_them() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let question = "weather for my bill";
+    let body = json!({"model": "support", "input": question, "tools": [weather()]});
+    let first = client.post("/v1/responses", body).await.ok();
+    let kept = first["conversation"]["id"].as_str().unwrap().to_owned();
+    let body =
+        json!({"model": "support", "input": history(question, &first), "tools": [weather()]});
+    let second = client.post("/v1/responses", body.clone()).await.ok();
+    assert_eq!(output_text(&second), "Billing: I got rain.");
+    assert_eq!(second["conversation"]["id"], kept.as_str());
+    let before = texts(client, &kept).await;
+
+    let third = client.post("/v1/responses", body).await.ok();
+    assert_eq!(third["status"], "completed");
+    assert_ne!(third["conversation"]["id"], kept.as_str());
+    assert_eq!(texts(client, &kept).await, before);
+    for response in [second, third] {
+        let body =
+            json!({"model": "support", "input": "two", "previous_response_id": response["id"]});
+        client.post("/v1/responses", body).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_a_client_has_chosen_is_never_temporary() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let path = "/api/conversations/temp_hall/messages";
+    client.post(path, json!({"input": "one"})).await.ok();
+    let body = json!({"model": "support", "input": "two", "conversation": "temp_hall"});
+    client.post("/v1/responses", body).await.ok();
+    let request = client.request("POST", "/v1/chat/completions");
+    let request = request.header("X-Conversation-Id", "temp_hall");
+    let messages = json!([
+        {"role": "user", "content": "one"}, {"role": "assistant", "content": "Triage: you said one"},
+        {"role": "user", "content": "two"}, {"role": "assistant", "content": "Triage: you said two"},
+        {"role": "user", "content": "three"},
+    ]);
+    answer(with_json(request, &chat(messages))).await.ok();
+    let said =
+        ["one", "two", "three"].map(|text| [text.to_owned(), format!("Triage: you said {text}")]);
+    assert_eq!(texts(client, "temp_hall").await, said.concat());
+
+    // The identifiers of calls name the conversation, but not how long it is kept.
+    let name = "temp_0123456789abcdef";
+    let question = "weather please";
+    let body =
+        json!({"model": "support", "input": question, "conversation": name, "tools": [weather()]});
+    let first = client.post("/v1/responses", body).await.ok();
+    let body =
+        json!({"model": "support", "input": history(question, &first), "tools": [weather()]});
+    let second = client.post("/v1/responses", body).await.ok();
+    assert_eq!(output_text(&second), "Triage: I got rain.");
+    assert!(texts(client, name).await.contains(&output_text(&second)));
+}
+
+#[tokio::test]
+async fn a_chat_that_is_sent_again_while_it_is_answered_is_one_message() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let mut body = chat(json!([{"role": "user", "content": "slow please"}]));
+    body["stream"] = true.into();
+    let send = async || {
+        let request = client.request("POST", "/v1/chat/completions");
+        let request = request.header("X-Conversation-Id", "c");
+        client.open(with_json(request, &body)).await
+    };
+    let is_text = |event: &SseEvent| event.json()["choices"][0]["delta"]["content"].is_string();
+    let mut first = send().await;
+    while !is_text(&first.next().await.unwrap()) {}
+    // The second request is answered from the run of the first, which has not ended.
+    let mut second = send().await;
+    while !is_text(&second.next().await.unwrap()) {}
+    server.model.gate.add_permits(1);
+    assert_eq!(first.rest().await.last().unwrap().data, "[DONE]");
+    assert_eq!(second.rest().await.last().unwrap().data, "[DONE]");
+    let once = ["slow please", "Triage: you said slow please"];
+    assert_eq!(texts(client, "c").await, once);
+
+    // After the end of the run it is a wish for another answer.
+    server.model.gate.add_permits(1);
+    let runs = async || {
+        client.get("/api/runs").await.ok()["runs"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let before = runs().await;
+    send().await.rest().await;
+    assert_eq!(runs().await, before + 1);
+    assert_eq!(texts(client, "c").await, once);
+}
+
+#[tokio::test]
+async fn only_open_webui_has_its_tasks_answered_without_a_conversation() {
+    let server = TestServer::start().await;
+    let body = chat(json!([{"role": "user", "content": "### Task: my bill"}]));
+    let completion = server.client.post("/v1/chat/completions", body).await.ok();
+    let said = &completion["choices"][0]["message"]["content"];
+    assert_eq!(said, "Billing: you said ### Task: my bill");
+}
