@@ -41,6 +41,7 @@ mod keys;
 mod limits;
 mod metrics;
 mod openai;
+mod provider_error;
 mod realtime;
 mod recording;
 mod records;

@@ -409,11 +409,10 @@ fn tool_call(item: &Value) -> Value {
 }
 
 fn finish_reason(response: &Value, has_calls: bool) -> &'static str {
-    match response["status"].as_str() {
+    match response["incomplete_details"]["reason"].as_str() {
         _ if has_calls => "tool_calls",
-        Some("incomplete") if response["incomplete_details"]["reason"] == "max_output_tokens" => {
-            "length"
-        }
+        Some("max_output_tokens") => "length",
+        Some("content_filter") => "content_filter",
         _ => "stop",
     }
 }

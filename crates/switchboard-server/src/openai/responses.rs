@@ -173,7 +173,7 @@ fn follow(
         let mut reader = run.log.read_after(0);
         while let Some(read) = reader.next().await {
             if let Read::Event(event) = read {
-                events.translate(&event.event);
+                events.translate(&event);
             }
         }
         if !events.is_ended() {
@@ -262,7 +262,7 @@ pub(super) async fn next_events(
         return None;
     }
     match reader.next().await {
-        Some(Read::Event(event)) => Some(events.translate(&event.event)),
+        Some(Read::Event(event)) => Some(events.translate(&event)),
         Some(Read::Truncated(_)) => {
             Some(events.fail("the client is too slow; read the conversation instead"))
         }

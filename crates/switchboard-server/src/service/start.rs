@@ -53,13 +53,13 @@ impl Service {
         let sink = {
             let (service, log, team) = (self.clone(), log.clone(), team.clone());
             let recording = recording.clone();
-            Box::new(move |event| {
+            Box::new(move |event, cut_off| {
                 let metrics = &service.0.metrics;
                 metrics.observe(team.name(), &event, |tool| team.has_tool(tool));
                 if let Some(recording) = &recording {
                     recording.observe(&event);
                 }
-                log.push(event);
+                log.push_end(event, cut_off);
             })
         };
         let stored = request.conversation.clone();

@@ -1,5 +1,7 @@
 //! OpenAI's protocols.
 
+#[cfg(feature = "http-models")]
+mod incomplete;
 mod lost;
 mod repeated;
 mod temporary;
