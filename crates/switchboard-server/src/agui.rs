@@ -138,6 +138,7 @@ async fn start(
     }
     let thread = &input.thread_id;
     let _lock = service.lock_conversation(caller, thread).await?;
+    service.wait_for_runs(caller, thread).await?;
     if let Some(run) = service.run_with_key(caller, &key)? {
         return Ok(run);
     }

@@ -4,7 +4,7 @@
 //!
 //! | call | meaning |
 //! | --- | --- |
-//! | [`Service::lock_conversation`], [`Service::admit`] | what comes before a run whose conversation is changed first |
+//! | [`Service::lock_conversation`], [`Service::wait_for_runs`], [`Service::admit`] | what comes before a run whose conversation is changed first |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
 //! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
 //! | [`Service::waiting_for`], [`Service::resumptions`], [`Service::hold_wait`] | shows what a conversation waits for and what became of its decisions, and ends the wait without one |
@@ -40,7 +40,7 @@ use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
-pub(crate) use admission::Admission;
+pub(crate) use admission::{Admission, ConversationLock};
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
 pub(crate) use resumptions::{EndedResumption, ResumptionEnd, store_persistently};

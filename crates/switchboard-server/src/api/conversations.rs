@@ -203,12 +203,11 @@ pub(super) async fn resend(
         (false, Some(to)) => to,
         (false, None) => random_id("c")?.to_string(),
     };
-    let _lock = if body.in_place {
+    let _lock = service.lock_conversation(&caller, &target).await?;
+    if body.in_place {
         // A run under way could not store its turn any more.
-        Some(service.lock_conversation(&caller, &id).await?)
-    } else {
-        None
-    };
+        service.wait_for_runs(&caller, &id).await?;
+    }
     let admission = service.admit(&caller)?;
     if body.in_place {
         service.rewind(&caller, &id, body.position).await?;

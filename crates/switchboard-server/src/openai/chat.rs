@@ -14,7 +14,7 @@ use switchboard_core::Item;
 
 use super::input::{align, chat_items, given_outputs, waiting_outputs};
 use super::output::OutputEvents;
-use super::place::Place;
+use super::place::{Place, lock_waiting};
 use super::responses::{flag, next_events, text};
 use super::settings::{choose_tools, client_tools, model_settings};
 use super::{find_model, now};
@@ -148,6 +148,10 @@ async fn start_in(
         return Ok(run);
     }
     let _lock = service.lock_conversation(caller, id).await?;
+    if let Some(run) = service.run_with_key(caller, &key)? {
+        return Ok(run);
+    }
+    service.wait_for_runs(caller, id).await?;
     request.options.admission = Some(service.admit(caller)?);
     request.options.idempotency_key = Some(key);
     request.items = align(&conversation, request.items).await?;
@@ -163,11 +167,7 @@ async fn start_alone(
 ) -> Result<(Arc<RunRecord>, Arc<str>), ServiceError> {
     let waiting = waiting_outputs(&request.items);
     let _lock = match &waiting {
-        // The same request may be under way.
-        Some(waiting) => {
-            let id = &waiting.conversation;
-            Some(service.lock_conversation(caller, id).await?)
-        }
+        Some(waiting) => Some(lock_waiting(service, caller, waiting).await?),
         None => None,
     };
     request.options.admission = Some(service.admit(caller)?);

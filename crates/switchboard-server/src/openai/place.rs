@@ -8,7 +8,7 @@ use super::input::{WaitingOutputs, new_conversation};
 use super::record::ResponseRecord;
 use super::responses::text;
 use crate::error::{ServiceError, ServiceErrorKind};
-use crate::service::{Caller, Service};
+use crate::service::{Caller, ConversationLock, Service};
 
 /// The conversation of a request.
 #[derive(Debug, Clone)]
@@ -65,6 +65,18 @@ impl Place {
             history: History::Sent,
         }))
     }
+}
+
+/// Locks the conversation that calls wait in, once no run of it is under way: the same request may have been sent before.
+pub(super) async fn lock_waiting(
+    service: &Service,
+    caller: &Caller,
+    waiting: &WaitingOutputs,
+) -> Result<ConversationLock, ServiceError> {
+    let id = &waiting.conversation;
+    let lock = service.lock_conversation(caller, id).await?;
+    service.wait_for_runs(caller, id).await?;
+    Ok(lock)
 }
 
 /// Returns `true` if a request says what conversation it goes on with.

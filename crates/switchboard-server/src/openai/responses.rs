@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::find_model;
 use super::input::{given_outputs, response_items, waiting_outputs};
 use super::output::OutputEvents;
-use super::place::{History, Place, named_place, names_conversation};
+use super::place::{History, Place, lock_waiting, named_place, names_conversation};
 use super::record::{ResponseRecord, run_id};
 use super::response_object::{input_values, new_response};
 use super::settings::{choose_tools, client_tools, model_settings};
@@ -58,6 +58,7 @@ pub(super) async fn create(
         .and_then(|reasoning| reasoning["effort"].as_str());
     let mut settings = model_settings(&body, &["max_output_tokens"], effort)?;
     settings.tool_choice = tool_choice;
+    let instructions = text(&body, "instructions")?.map(Arc::from);
 
     let waiting = if names_conversation(&body) {
         None
@@ -65,11 +66,7 @@ pub(super) async fn create(
         waiting_outputs(&items)
     };
     let _lock = match &waiting {
-        // The same request may be under way.
-        Some(waiting) => {
-            let id = &waiting.conversation;
-            Some(service.lock_conversation(&caller, id).await?)
-        }
+        Some(waiting) => Some(lock_waiting(&service, &caller, waiting).await?),
         None => None,
     };
     let admission = service.admit(&caller)?;
@@ -108,7 +105,7 @@ pub(super) async fn create(
     let options = MessageOptions {
         client_tools: offered,
         settings,
-        instructions: text(&body, "instructions")?.map(Arc::from),
+        instructions,
         run_id: Some(run_id(&key).into()),
         is_temporary: place.is_temporary,
         admission: Some(admission),

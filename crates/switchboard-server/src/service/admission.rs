@@ -28,8 +28,9 @@ pub(crate) struct ConversationLock(#[expect(dead_code, reason = "it is held")] O
 
 /// The locks of conversations.
 #[derive(Debug, Default)]
-pub(super) struct ConversationLocks(Mutex<HashMap<(Tenant, Arc<str>), Weak<ConversationMutex>>>);
+pub(super) struct ConversationLocks(Mutex<LocksByConversation>);
 
+type LocksByConversation = HashMap<(Tenant, Arc<str>), Weak<ConversationMutex>>;
 type ConversationMutex = tokio::sync::Mutex<()>;
 
 impl ConversationLocks {
@@ -71,25 +72,37 @@ impl Service {
         Ok(Admission { slot, permit })
     }
 
-    /// Locks a conversation once no run of it is under way in this process, for as long as messages wait.
+    /// Locks a conversation, for requests that change it before their run begins. It waits for as long as messages wait.
     pub(crate) async fn lock_conversation(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<ConversationLock, ServiceError> {
-        let locked = async {
-            let lock = self.0.locks.of(&caller.tenant, id).lock_owned().await;
+        let lock = self.0.locks.of(&caller.tenant, id).lock_owned();
+        let locked = tokio::time::timeout(self.0.limits.conversation_wait, lock).await;
+        locked.map(ConversationLock).map_err(|_| busy())
+    }
+
+    /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
+    pub(crate) async fn wait_for_runs(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
+        let ended = async {
             for run in self.0.runs.of_conversation(&caller.tenant, id) {
                 run.log.closed().await;
             }
-            ConversationLock(lock)
         };
-        let locked = tokio::time::timeout(self.0.limits.conversation_wait, locked).await;
-        locked.map_err(|_| {
-            ServiceError::new(
-                ServiceErrorKind::Conflict,
-                "another run of the conversation is under way; cancel it or wait for its end",
-            )
-        })
+        let waited = tokio::time::timeout(self.0.limits.conversation_wait, ended).await;
+        waited.map_err(|_| busy())
     }
+}
+
+/// The error of a request whose conversation has runs for longer than it waits.
+fn busy() -> ServiceError {
+    ServiceError::new(
+        ServiceErrorKind::Conflict,
+        "another run of the conversation is under way; cancel it or wait for its end",
+    )
 }

@@ -11,6 +11,11 @@ async fn texts(client: &Client, id: &str) -> Vec<String> {
     crate::api::texts(&client.get(&path).await)
 }
 
+/// Returns `true` for a part of the answer in the stream of a chat.
+fn is_text(event: &SseEvent) -> bool {
+    event.json()["choices"][0]["delta"]["content"].is_string()
+}
+
 /// The output of the last call of a response, as an item.
 fn rain(response: &Value) -> Value {
     let call = response["output"].as_array().unwrap().last().unwrap();
@@ -99,7 +104,6 @@ async fn a_chat_that_is_sent_again_while_it_is_answered_is_one_message() {
         let request = request.header("X-Conversation-Id", "c");
         client.open(with_json(request, &body)).await
     };
-    let is_text = |event: &SseEvent| event.json()["choices"][0]["delta"]["content"].is_string();
     let mut first = send().await;
     while !is_text(&first.next().await.unwrap()) {}
     // The second request is answered from the run of the first, which has not ended.
@@ -123,6 +127,45 @@ async fn a_chat_that_is_sent_again_while_it_is_answered_is_one_message() {
     send().await.rest().await;
     assert_eq!(runs().await, before + 1);
     assert_eq!(texts(client, "c").await, once);
+}
+
+#[tokio::test]
+async fn a_chat_that_is_sent_again_while_it_waits_for_another_is_one_message() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let question = json!({"role": "user", "content": "slow please"});
+    let answer = json!({"role": "assistant", "content": "Triage: you said slow please"});
+    let send = async |messages: Value| {
+        let mut body = chat(messages);
+        body["stream"] = true.into();
+        let request = client.request("POST", "/v1/chat/completions");
+        let request = request.header("X-Conversation-Id", "c");
+        let mut events = client.open(with_json(request, &body)).await;
+        while !is_text(&events.next().await.unwrap()) {}
+        events
+    };
+    let runs = async || {
+        client.get("/api/runs").await.ok()["runs"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let first = send(json!([question])).await;
+    let again = json!([question, answer, {"role": "user", "content": "slow again"}]);
+    let (second, third, ()) = tokio::join!(send(again.clone()), send(again), async {
+        // Meanwhile both requests arrive.
+        for _ in 0..50 {
+            assert_eq!(runs().await, 1);
+        }
+        server.model.gate.add_permits(1);
+    });
+    // Both have the beginning of one answer.
+    assert_eq!(runs().await, 2);
+    server.model.gate.add_permits(1);
+    for events in [first, second, third] {
+        assert_eq!(events.rest().await.last().unwrap().data, "[DONE]");
+    }
+    assert_eq!(runs().await, 2);
 }
 
 #[tokio::test]
