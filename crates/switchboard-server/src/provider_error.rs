@@ -13,25 +13,12 @@ pub(crate) enum CutOff {
 
 impl CutOff {
     /// The reason of an error; `None` if it is another failure.
-    #[cfg(feature = "http-models")]
     pub(crate) fn of_error(error: &Error) -> Option<Self> {
-        use switchboard_models::{ModelError, ModelErrorKind};
-
-        let error = error.cause()?.downcast_ref::<ModelError>()?;
-        if error.kind() != ModelErrorKind::Incomplete {
-            return None;
-        }
-        match error.code()? {
+        match incomplete_code(error)? {
             "max_output_tokens" | "length" => Some(Self::MaxTokens),
             "content_filter" => Some(Self::ContentFilter),
             _ => None,
         }
-    }
-
-    /// The reason of an error, which is not known of models of an application's own.
-    #[cfg(not(feature = "http-models"))]
-    pub(crate) fn of_error(_error: &Error) -> Option<Self> {
-        None
     }
 
     /// The reason of an incomplete response.
@@ -41,6 +28,22 @@ impl CutOff {
             Self::ContentFilter => "content_filter",
         }
     }
+}
+
+/// The provider's reason for an answer that is not complete.
+#[cfg(feature = "http-models")]
+fn incomplete_code(error: &Error) -> Option<&str> {
+    use switchboard_models::{ModelError, ModelErrorKind};
+
+    let error = error.cause()?.downcast_ref::<ModelError>()?;
+    let is_incomplete = error.kind() == ModelErrorKind::Incomplete;
+    error.code().filter(|_| is_incomplete)
+}
+
+/// The reason is not known of models of an application's own.
+#[cfg(not(feature = "http-models"))]
+fn incomplete_code(_error: &Error) -> Option<&str> {
+    None
 }
 
 /// Takes the addresses of servers out of the last event of a run whose model has failed. The log has them.
