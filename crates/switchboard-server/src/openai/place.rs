@@ -14,7 +14,7 @@ use crate::service::{Caller, ConversationLock, Service};
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) conversation: Arc<str>,
-    /// Set if the conversation goes with the run, unless it waits. Names that clients choose are never temporary.
+    /// Set if the conversation goes with the run, unless it waits. Those that clients have made never do.
     pub(super) is_temporary: bool,
     pub(super) history: History,
 }
@@ -38,13 +38,13 @@ impl Place {
         })
     }
 
-    /// A stored conversation.
-    pub(super) fn stored(conversation: impl Into<Arc<str>>) -> Self {
-        Self {
-            conversation: conversation.into(),
-            is_temporary: false,
+    /// A conversation by its name, which goes with the run only if the service has made it for that.
+    async fn named(service: &Service, caller: &Caller, id: &str) -> Result<Self, ServiceError> {
+        Ok(Self {
+            conversation: id.into(),
+            is_temporary: service.is_temporary(caller, id).await?,
             history: History::Stored,
-        }
+        })
     }
 
     /// The conversation that the calls of a client wait in that sends all of it; `None` if they wait no more, so that
@@ -107,14 +107,12 @@ pub(super) async fn named_place(
         (Some(_), Some(_)) => Err(ServiceError::invalid(
             "conversation and previous_response_id exclude each other",
         )),
-        (Some(id), None) => {
-            service.conversation(caller, id)?;
-            Ok(Some(Place::stored(id)))
-        }
-        (None, Some(previous)) => {
-            let conversation = continue_from(service, caller, previous).await?;
-            Ok(Some(Place::stored(conversation)))
-        }
+        (Some(id), None) => Place::named(service, caller, id).await.map(Some),
+        (None, Some(previous)) => Ok(Some(Place {
+            conversation: continue_from(service, caller, previous).await?,
+            is_temporary: false,
+            history: History::Stored,
+        })),
         (None, None) => Ok(None),
     }
 }

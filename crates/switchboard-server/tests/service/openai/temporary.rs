@@ -92,6 +92,25 @@ async fn a_temporary_conversation_that_waits_for_a_person_is_an_ordinary_one_tha
 }
 
 #[tokio::test]
+async fn a_temporary_conversation_goes_with_its_run_however_it_is_gone_on_with() {
+    let store = Conversations::in_memory();
+    let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let create = async |body: Value| server.client.post("/v1/responses", body).await.ok();
+    let body = json!({"model": "support", "input": "weather please", "store": false,
+                      "tools": [super::weather()]});
+    let first = create(body).await;
+    let call = &first["output"][0]["call_id"];
+    let output = json!({"type": "function_call_output", "call_id": call, "output": "rain"});
+    let conversation = &first["conversation"];
+    assert!(temporary(&store).await.is_some());
+    let body = json!({"model": "support", "input": [output], "store": false,
+                      "conversation": conversation});
+    let second = create(body).await;
+    assert_eq!(super::output_text(&second), "Triage: I got rain.");
+    assert!(temporary(&store).await.is_none());
+}
+
+#[tokio::test]
 async fn a_copy_of_a_temporary_conversation_is_kept() {
     let store = Conversations::in_memory();
     let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
