@@ -181,17 +181,23 @@ impl Service {
         let conversation = self.conversation(caller, id)?;
         let run = conversation.waiting_run().await;
         let run = run.map_err(|error| ServiceError::of_store(&error))?;
-        let Some(mut run) = run.filter(|_| !given.outputs.is_empty()) else {
+        let waiting = run.and_then(|run| Some((run.waits_at()?, run)));
+        let Some((at, mut run)) = waiting.filter(|_| !given.outputs.is_empty()) else {
             return Ok(OutputsGiven::NotWaiting(Box::new(options)));
         };
         let team = self.team_of(caller, &conversation).await?;
         if !waits_for_any(&team, &run, &given.outputs) {
             return Ok(OutputsGiven::NotWaiting(Box::new(options)));
         }
-        (options.added, options.wait) = (given.added, None);
+        options.added = given.added;
         add_input(&mut run, &mut options)?;
         give(&team, &mut run, given.outputs, &mut options)?;
-        let run = self.resume(caller, id, conversation, run, options).await?;
+        let wait = WaitingRun {
+            conversation,
+            run,
+            at,
+        };
+        let run = self.resume_noted(caller, id, wait, options).await?;
         Ok(OutputsGiven::Resumed(run))
     }
 

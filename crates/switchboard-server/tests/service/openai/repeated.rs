@@ -1,9 +1,11 @@
 //! Requests that are sent a second time, and names of conversations that clients choose.
 
 use serde_json::{Value, json};
+use switchboard_core::conversation::Conversations;
 
 use super::{chat, output_text, weather};
-use crate::support::{Client, SseEvent, TestServer, answer, with_json};
+use crate::support::{Client, SseEvent, TestServer, answer, until, with_json};
+use crate::watched_store::WatchedStore;
 
 /// The texts of a conversation.
 async fn texts(client: &Client, id: &str) -> Vec<String> {
@@ -58,6 +60,29 @@ async fn outputs_that_are_sent_twice_leave_the_conversation_that_waited_for_them
             json!({"model": "support", "input": "two", "previous_response_id": response["id"]});
         client.post("/v1/responses", body).await.ok();
     }
+}
+
+#[tokio::test]
+async fn outputs_that_two_processes_get_are_carried_out_once() {
+    let watched = WatchedStore::new(&Conversations::in_memory());
+    let store = || Conversations::new(watched.clone());
+    let one = TestServer::with(|builder| builder.conversations(store())).await;
+    let other = TestServer::with(|builder| builder.conversations(store())).await;
+    let question = "weather please";
+    let body = json!({"model": "support", "input": question, "tools": [weather()], "store": false});
+    let first = one.client.post("/v1/responses", body).await.ok();
+    let body = json!({"model": "support", "input": history(question, &first), "store": false});
+    // Both have read the wait before either has taken it.
+    watched.hold_back("~resumed/");
+    let late = one.client.post("/v1/responses", body.clone());
+    let (late, second) = tokio::join!(late, async {
+        until(async || watched.is_held()).await;
+        let second = other.client.post("/v1/responses", body.clone()).await;
+        watched.release();
+        second
+    });
+    assert_eq!(output_text(&second.ok()), "Triage: I got rain.");
+    assert_eq!(late.error_code(), (409, "conflict".to_owned()));
 }
 
 #[tokio::test]
