@@ -25,7 +25,6 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::stream;
-use ring::digest;
 use serde_json::Value;
 use switchboard_core::Item;
 
@@ -39,9 +38,10 @@ use crate::api::KEEP_ALIVE;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::Read;
 use crate::http::{JsonBody, PathOf};
-use crate::keys::{hex, random_id};
+use crate::idempotency::IdempotencyKey;
+use crate::keys::random_id;
 use crate::runs::RunRecord;
-use crate::service::{Caller, Message, MessageOptions, Service};
+use crate::service::{Caller, GivenOutputs, Message, MessageOptions, OutputsGiven, Service};
 use crate::team::ServedTeam;
 
 pub(crate) fn routes() -> Router<Service> {
@@ -120,10 +120,8 @@ async fn run(
 }
 
 /// The key by which a request that is sent a second time is told from another one.
-fn idempotency_key(team: &ServedTeam, body: &Value) -> Arc<str> {
-    let text = format!("{}\n{body}", team.name());
-    let hash = digest::digest(&digest::SHA256, text.as_bytes());
-    format!("agui {}", hex(hash.as_ref())).into()
+fn idempotency_key(team: &ServedTeam, body: &Value) -> IdempotencyKey {
+    IdempotencyKey::of_request("agui", &[team.name(), &body.to_string()])
 }
 
 /// Begins the run: with new messages, with the results of the client's tools, or with answers to interrupts.
@@ -133,20 +131,24 @@ async fn start(
     team: &ServedTeam,
     agent: Option<Arc<str>>,
     input: &RunAgentInput,
-    key: Arc<str>,
+    key: IdempotencyKey,
 ) -> Result<Arc<RunRecord>, ServiceError> {
-    if let Some(run) = service.run_with_key(caller, &key) {
+    if let Some(run) = service.run_with_key(caller, &key)? {
         return Ok(run);
     }
-    let options = MessageOptions {
+    let thread = &input.thread_id;
+    let _lock = service.lock_conversation(caller, thread).await?;
+    service.wait_for_runs(caller, thread).await?;
+    if let Some(run) = service.run_with_key(caller, &key)? {
+        return Ok(run);
+    }
+    let mut options = MessageOptions {
         client_tools: input.client_tools()?,
         instructions: input.instructions(),
         idempotency_key: Some(key),
         run_id: Some(random_id("run")?),
         ..MessageOptions::default()
     };
-    let thread = &input.thread_id;
-    service.wait_for_runs(caller, thread).await?;
     let resolutions = input.resume.iter().flatten();
     let resolutions = resolutions
         .map(|entry| Ok((entry.interrupt_id(), entry.resolution()?)))
@@ -157,6 +159,7 @@ async fn start(
     let conversation = service.conversation(caller, thread)?;
     let history = History::load(service, caller, thread).await?;
     let is_resumed = !resolutions.is_empty();
+    options.admission = Some(service.admit(caller)?);
     let part = history
         .align(&conversation, &input.messages, is_resumed)
         .await?;
@@ -172,22 +175,14 @@ async fn start(
             .resolve(caller, thread, resolutions.collect(), outputs, options)
             .await;
     }
-    if !outputs.is_empty() {
-        let resumed = MessageOptions {
-            client_tools: options.client_tools.clone(),
-            instructions: options.instructions.clone(),
-            idempotency_key: options.idempotency_key.clone(),
-            run_id: options.run_id.clone(),
-            added: user_items(new)?,
-            ..MessageOptions::default()
-        };
-        let given = service
-            .give_outputs(caller, thread, outputs, resumed)
-            .await?;
-        if let Some(run) = given {
-            return Ok(run);
-        }
-    }
+    let given = GivenOutputs {
+        outputs,
+        added: user_items(new)?,
+    };
+    let options = match service.give_outputs(caller, thread, given, options).await? {
+        OutputsGiven::Resumed(run) => return Ok(run),
+        OutputsGiven::NotWaiting(options) => *options,
+    };
     let items = if part.start == 0 {
         // A history that begins the conversation.
         let items = new.iter().map(AguiMessage::items);

@@ -34,6 +34,8 @@ pub enum ServiceErrorKind {
     TooLarge,
     /// The body is not JSON (415).
     UnsupportedMediaType,
+    /// The idempotency key was sent with another request before (422).
+    IdempotencyKeyReused,
     /// The key has reached one of its limits (429).
     RateLimited,
     /// The head of the request is larger than allowed (431).
@@ -58,6 +60,7 @@ impl ServiceErrorKind {
             Self::Conflict => 409,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
+            Self::IdempotencyKeyReused => 422,
             Self::RateLimited => 429,
             Self::HeadTooLarge => 431,
             Self::Internal => 500,
@@ -77,6 +80,7 @@ impl ServiceErrorKind {
             Self::Conflict => "conflict",
             Self::TooLarge => "too_large",
             Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::IdempotencyKeyReused => "idempotency_key_reused",
             Self::RateLimited => "rate_limited",
             Self::HeadTooLarge => "head_too_large",
             Self::Internal => "internal",

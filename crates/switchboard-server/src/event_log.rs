@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switchboard_core::stream::StreamEvent;
 use tokio::sync::Notify;
 
+use crate::provider_error::CutOff;
+
 /// The bounds of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogLimits {
@@ -48,6 +50,8 @@ pub(crate) struct LoggedEvent {
     pub(crate) id: u64,
     pub(crate) event: Arc<StreamEvent>,
     pub(crate) json: Arc<str>,
+    /// Set in the last event if the provider has cut the answer off.
+    pub(crate) cut_off: Option<CutOff>,
 }
 
 /// The next event for a reader.
@@ -80,6 +84,11 @@ impl EventLog {
 
     /// Appends an event, and drops the oldest ones beyond the limits.
     pub(crate) fn push(&self, event: StreamEvent) {
+        self.push_end(event, None);
+    }
+
+    /// Appends an event; the last one says if the provider has cut the answer off.
+    pub(crate) fn push_end(&self, event: StreamEvent, cut_off: Option<CutOff>) {
         let Ok(json) = serde_json::to_string(&event) else {
             tracing::error!(kind = event.kind.name(), "an event has no JSON form");
             return;
@@ -98,6 +107,7 @@ impl EventLog {
             id,
             event: Arc::new(event),
             json: json.into(),
+            cut_off,
         });
         while state.events.len() > 1
             && (state.events.len() > self.limits.events || state.bytes > self.limits.bytes)

@@ -7,6 +7,7 @@ mod chat;
 mod input;
 mod models;
 mod output;
+mod place;
 mod record;
 mod response_object;
 mod responses;

@@ -10,14 +10,22 @@ use switchboard_core::model::Usage;
 use switchboard_core::stream::{EventKind, StopHandle};
 use tokio::sync::Notify;
 
+use crate::error::ServiceError;
 use crate::event_log::{EventLog, LoggedEvent};
+use crate::idempotency::IdempotencyKey;
 use crate::team::{EndStatus, RunEnd};
 use crate::tenant::Tenant;
 
+/// The shortest pause between looking for runs that ended long ago.
+const MIN_FORGET_PAUSE: Duration = Duration::from_secs(1);
+
 /// All runs of a service.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Runs {
     state: Mutex<State>,
+    /// The time for which a run that has ended is kept, and the largest number of them.
+    keep_ended: Duration,
+    max_ended: usize,
     /// Notified when a run ends.
     ended: Notify,
 }
@@ -28,6 +36,19 @@ struct State {
     /// Runs by the idempotency keys of their tenants.
     by_key: HashMap<(Tenant, Arc<str>), Arc<str>>,
     running: usize,
+    /// Set if a task forgets the runs that have ended.
+    has_forgetting_task: bool,
+}
+
+/// A place among the runs that are under way, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RunSlot(Arc<Runs>);
+
+impl Drop for RunSlot {
+    fn drop(&mut self) {
+        self.0.state().running -= 1;
+        self.0.ended.notify_waiters();
+    }
 }
 
 /// A run, under way or ended.
@@ -40,7 +61,9 @@ pub(crate) struct RunRecord {
     pub(crate) conversation: Option<Arc<str>>,
     pub(crate) started: SystemTime,
     pub(crate) log: Arc<EventLog>,
-    idempotency_key: Option<Arc<str>>,
+    /// Set if the conversation goes with the run.
+    pub(crate) is_temporary: bool,
+    idempotency_key: Option<IdempotencyKey>,
     stop: StopHandle,
     is_cancelled: AtomicBool,
     wait: OnceLock<Revision>,
@@ -52,8 +75,6 @@ pub(crate) enum Insertion {
     Done,
     /// The tenant has begun a run with the same idempotency key before.
     Known(Arc<RunRecord>),
-    /// Too many runs are under way.
-    Full,
 }
 
 /// The end of a run.
@@ -73,7 +94,7 @@ impl RunRecord {
         conversation: Option<Arc<str>>,
         log: Arc<EventLog>,
         stop: StopHandle,
-        idempotency_key: Option<Arc<str>>,
+        idempotency_key: Option<IdempotencyKey>,
     ) -> Self {
         Self {
             id,
@@ -82,12 +103,30 @@ impl RunRecord {
             conversation,
             started: SystemTime::now(),
             log,
+            is_temporary: false,
             idempotency_key,
             stop,
             is_cancelled: AtomicBool::new(false),
             wait: OnceLock::new(),
             end: Mutex::new(None),
         }
+    }
+
+    /// Returns `true` if the run is under way.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.end_guard().is_none()
+    }
+
+    /// Returns `true` if the run ended longer than `keep` ago.
+    fn is_forgotten(&self, keep: Duration) -> bool {
+        let ended = self.end(|end| end.ended);
+        ended.is_some_and(|ended| ended.elapsed() > keep)
+    }
+
+    /// The name of the run's idempotency key.
+    fn key_name(&self) -> Option<(Tenant, Arc<str>)> {
+        let key = self.idempotency_key.as_ref()?;
+        Some((self.tenant.clone(), key.name().clone()))
     }
 
     fn end_guard(&self) -> MutexGuard<'_, Option<End>> {
@@ -140,54 +179,102 @@ impl RunRecord {
 }
 
 impl Runs {
+    /// No runs. Those that have ended are kept for a time, and up to a number.
+    pub(crate) fn new(keep_ended: Duration, max_ended: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            keep_ended,
+            max_ended,
+            ended: Notify::new(),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of runs that are under way.
+    /// The number of runs that are under way or about to begin.
     pub(crate) fn running(&self) -> usize {
         self.state().running
     }
 
-    /// Adds a run that is about to begin, unless there are `limit` of them or one with its idempotency key.
-    pub(crate) fn insert(&self, record: &Arc<RunRecord>, limit: usize) -> Insertion {
+    /// Reserves the place of a run that is about to begin; `None` if there are `limit` of them.
+    pub(crate) fn reserve(self: &Arc<Self>, limit: usize) -> Option<RunSlot> {
         let mut state = self.state();
-        let key = record.idempotency_key.as_ref();
-        let key = key.map(|key| (record.tenant.clone(), key.clone()));
-        if let Some(key) = &key
-            && let Some(known) = state.by_key.get(key)
-            && let Some(known) = state.by_id.get(known)
-        {
-            return Insertion::Known(known.clone());
-        }
         if state.running >= limit {
-            return Insertion::Full;
+            return None;
         }
         state.running += 1;
-        if let Some(key) = key {
-            state.by_key.insert(key, record.id.clone());
+        drop(state);
+        Some(RunSlot(self.clone()))
+    }
+
+    /// Adds a run that is about to begin, unless there is one with its idempotency key.
+    pub(crate) fn insert(&self, record: &Arc<RunRecord>) -> Result<Insertion, ServiceError> {
+        let mut state = self.state();
+        if let Some(key) = &record.idempotency_key
+            && let Some(known) = self.known(&state, &record.tenant, key)?
+        {
+            return Ok(Insertion::Known(known));
+        }
+        if let Some(name) = record.key_name() {
+            state.by_key.insert(name, record.id.clone());
         }
         state.by_id.insert(record.id.clone(), record.clone());
-        Insertion::Done
+        Ok(Insertion::Done)
     }
 
     /// Notes the end of a run.
-    pub(crate) fn ended(&self, record: &RunRecord, end: &RunEnd) {
+    pub(crate) fn ended(self: &Arc<Self>, record: &RunRecord, end: &RunEnd) {
         *record.end_guard() = Some(End {
             status: end.status,
             usage: end.usage,
             time: SystemTime::now(),
             ended: Instant::now(),
         });
-        self.state().running -= 1;
-        self.ended.notify_waiters();
+        let key = record.idempotency_key.as_ref();
+        if key.is_some_and(IdempotencyKey::ends_with_run) {
+            self.state().remove_key(record);
+        }
+        self.forget_in_time();
+    }
+
+    /// Begins the task that forgets the runs that have ended, unless there is one.
+    fn forget_in_time(self: &Arc<Self>) {
+        let mut state = self.state();
+        if state.has_forgetting_task {
+            return;
+        }
+        state.has_forgetting_task = true;
+        drop(state);
+        // The runs may be dropped before their time is over.
+        let runs = Arc::downgrade(self);
+        let pause = self.keep_ended.max(MIN_FORGET_PAUSE);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let Some(runs) = runs.upgrade() else {
+                    return;
+                };
+                runs.forget_ended();
+                let mut state = runs.state();
+                if state.by_id.values().all(|run| run.is_under_way()) {
+                    state.has_forgetting_task = false;
+                    return;
+                }
+            }
+        });
     }
 
     /// The run with this identifier, if it is the tenant's.
     pub(crate) fn get(&self, tenant: &Tenant, id: &str) -> Option<Arc<RunRecord>> {
-        let state = self.state();
+        self.kept(&self.state(), tenant, id)
+    }
+
+    fn kept(&self, state: &State, tenant: &Tenant, id: &str) -> Option<Arc<RunRecord>> {
         let found = state.by_id.get(id)?;
-        (found.tenant == *tenant).then(|| found.clone())
+        let is_kept = found.tenant == *tenant && !found.is_forgotten(self.keep_ended);
+        is_kept.then(|| found.clone())
     }
 
     /// The run with this identifier, whoever has begun it.
@@ -195,21 +282,35 @@ impl Runs {
         self.state().by_id.get(id).cloned()
     }
 
-    /// The run that the tenant has begun with this idempotency key.
-    pub(crate) fn with_key(&self, tenant: &Tenant, key: &Arc<str>) -> Option<Arc<RunRecord>> {
-        let id = self
-            .state()
-            .by_key
-            .get(&(tenant.clone(), key.clone()))?
-            .clone();
-        self.get(tenant, &id)
+    /// The run that the tenant has begun with this idempotency key, unless it was for another request.
+    pub(crate) fn with_key(
+        &self,
+        tenant: &Tenant,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Arc<RunRecord>>, ServiceError> {
+        self.known(&self.state(), tenant, key)
+    }
+
+    fn known(
+        &self,
+        state: &State,
+        tenant: &Tenant,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Arc<RunRecord>>, ServiceError> {
+        let id = state.by_key.get(&(tenant.clone(), key.name().clone()));
+        let run = id.and_then(|id| self.kept(state, tenant, id));
+        if let Some(known) = run.as_ref().and_then(|run| run.idempotency_key.as_ref()) {
+            key.check_same_request(known)?;
+        }
+        Ok(run)
     }
 
     /// The runs of a tenant, the latest first.
     pub(crate) fn list(&self, tenant: &Tenant) -> Vec<Arc<RunRecord>> {
         let state = self.state();
         let own = state.by_id.values().filter(|run| run.tenant == *tenant);
-        let mut runs: Vec<_> = own.cloned().collect();
+        let kept = own.filter(|run| !run.is_forgotten(self.keep_ended));
+        let mut runs: Vec<_> = kept.cloned().collect();
         drop(state);
         runs.sort_by(|a, b| (b.started, &b.id).cmp(&(a.started, &a.id)));
         runs
@@ -224,47 +325,35 @@ impl Runs {
         own.cloned().collect()
     }
 
-    /// Forgets runs that ended longer than `keep` ago, and the oldest of those that ended beyond `most`.
-    pub(crate) fn forget_ended(&self, keep: Duration, most: usize) {
+    /// Forgets the runs that ended long ago, and the oldest of those that ended beyond their number.
+    pub(crate) fn forget_ended(&self) {
         let mut state = self.state();
         let ended = state.by_id.values();
         let ended = ended.filter_map(|run| Some((run.end(|end| end.ended)?, run.id.clone())));
         let mut ended: Vec<(Instant, Arc<str>)> = ended.collect();
         ended.sort();
-        let beyond = ended.len().saturating_sub(most);
-        let old = ended.iter().filter(|(at, _)| at.elapsed() > keep).count();
+        let beyond = ended.len().saturating_sub(self.max_ended);
+        let old = ended.iter();
+        let old = old.filter(|(at, _)| at.elapsed() > self.keep_ended).count();
         for (_, id) in ended.iter().take(beyond.max(old)) {
-            if let Some(run) = state.by_id.remove(id)
-                && let Some(key) = &run.idempotency_key
-            {
-                state.by_key.remove(&(run.tenant.clone(), key.clone()));
-            }
+            state.remove(id);
         }
+    }
+
+    /// Forgets a run. Those who read its events read on.
+    pub(crate) fn forget(&self, id: &str) {
+        self.state().remove(id);
     }
 
     /// Forgets the runs of a conversation that have ended, with their events. Returns `true` if there were any.
     pub(crate) fn forget_conversation(&self, tenant: &Tenant, id: &str) -> bool {
-        let mut forgotten = Vec::new();
-        let mut state = self.state();
-        state.by_id.retain(|_, run| {
-            let is_meant = run.conversation.as_deref() == Some(id)
-                && run.tenant == *tenant
-                && run.end(|_| ()).is_some();
-            if is_meant {
-                forgotten.push(run.clone());
-            }
-            !is_meant
-        });
-        for run in &forgotten {
-            if let Some(key) = &run.idempotency_key {
-                state.by_key.remove(&(tenant.clone(), key.clone()));
-            }
-        }
-        drop(state);
-        for run in &forgotten {
+        let mut runs = self.of_conversation(tenant, id);
+        runs.retain(|run| !run.is_under_way());
+        for run in &runs {
+            self.forget(&run.id);
             run.log.remove();
         }
-        !forgotten.is_empty()
+        !runs.is_empty()
     }
 
     /// Stops all runs: after their turn, or at once.
@@ -285,6 +374,23 @@ impl Runs {
                 return;
             }
             ended.await;
+        }
+    }
+}
+
+impl State {
+    fn remove(&mut self, id: &str) {
+        if let Some(run) = self.by_id.remove(id) {
+            self.remove_key(&run);
+        }
+    }
+
+    /// Removes the idempotency key of a run, unless it stands for another one by now.
+    fn remove_key(&mut self, run: &RunRecord) {
+        if let Some(name) = run.key_name()
+            && self.by_key.get(&name) == Some(&run.id)
+        {
+            self.by_key.remove(&name);
         }
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! | call | meaning |
 //! | --- | --- |
+//! | [`Service::lock_conversation`], [`Service::wait_for_runs`], [`Service::admit`] | what comes before a run whose conversation is changed first |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
 //! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
 //! | [`Service::waiting_for`], [`Service::resumptions`], [`Service::hold_wait`] | shows what a conversation waits for and what became of its decisions, and ends the wait without one |
@@ -16,11 +17,13 @@
 //! [`RunRecord::log`] and translates each event. The last event is logged once everything is stored. Limits, tenants,
 //! metrics and shutting down are handled here, so that a protocol cannot forget them.
 
+mod admission;
 mod builder;
 mod conversations;
 mod processes;
 mod resumptions;
 mod start;
+mod temporary;
 mod turns;
 mod usage;
 mod waiting;
@@ -37,13 +40,15 @@ use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
+pub(crate) use admission::{Admission, ConversationLock};
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
 pub(crate) use resumptions::{EndedResumption, ResumptionEnd, store_persistently};
 pub(crate) use turns::{TurnInfo, Turns};
-pub(crate) use waiting::{Resolution, Wait};
+pub(crate) use waiting::{GivenOutputs, OutputsGiven, Resolution, Wait};
 pub(crate) use waiting_marks::WaitingConversation;
 
+use self::admission::ConversationLocks;
 use self::processes::Renewal;
 use self::resumptions::Beginning;
 use self::start::RunIdentity;
@@ -51,6 +56,7 @@ use self::waiting_marks::WaitingMarks;
 use crate::changes::{Change, Changes, TeamChange};
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
+use crate::idempotency::IdempotencyKey;
 use crate::keys::{Key, Keys};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -95,7 +101,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     /// Notified when a record of the service is stored.
     pub(crate) records_changed: tokio::sync::Notify,
-    runs: Runs,
+    runs: Arc<Runs>,
+    locks: ConversationLocks,
     pub(crate) recordings: Option<Recordings>,
     pub(crate) changes: Changes,
     waiting: WaitingMarks,
@@ -139,7 +146,9 @@ pub(crate) struct MessageOptions {
     pub(crate) instructions: Option<Arc<str>>,
     pub(crate) without_tools: bool,
     /// Two messages of a tenant with the same key are one.
-    pub(crate) idempotency_key: Option<Arc<str>>,
+    pub(crate) idempotency_key: Option<IdempotencyKey>,
+    /// The permission to begin the run, where it was asked for before.
+    pub(crate) admission: Option<Admission>,
     /// Set if the conversation is deleted after the run, unless it waits for something.
     pub(crate) is_temporary: bool,
     /// The identifier of the run, where the protocol has told it already.
@@ -359,7 +368,7 @@ impl Service {
             options,
         } = message;
         if let Some(key) = &options.idempotency_key
-            && let Some(run) = self.run_with_key(caller, key)
+            && let Some(run) = self.run_with_key(caller, key)?
         {
             return Ok(run);
         }
@@ -385,7 +394,9 @@ impl Service {
         let identity = RunIdentity {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
+            admission: options.admission,
             is_temporary: options.is_temporary,
+            resumed_from: None,
             follower: options.follower,
         };
         self.start(caller, &team, conversation, request, identity)
@@ -400,30 +411,12 @@ impl Service {
     }
 
     /// The run that the caller has begun with this idempotency key.
-    pub(crate) fn run_with_key(&self, caller: &Caller, key: &Arc<str>) -> Option<Arc<RunRecord>> {
-        self.0.runs.with_key(&caller.tenant, key)
-    }
-
-    /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
-    pub(crate) async fn wait_for_runs(
+    pub(crate) fn run_with_key(
         &self,
         caller: &Caller,
-        id: &str,
-    ) -> Result<(), ServiceError> {
-        let ended = async {
-            for run in self.runs(caller) {
-                if run.conversation.as_deref() == Some(id) {
-                    run.log.closed().await;
-                }
-            }
-        };
-        let waited = tokio::time::timeout(self.0.limits.conversation_wait, ended).await;
-        waited.map_err(|_| {
-            ServiceError::new(
-                ServiceErrorKind::Conflict,
-                "another run of the conversation is under way; cancel it or wait for its end",
-            )
-        })
+        key: &IdempotencyKey,
+    ) -> Result<Option<Arc<RunRecord>>, ServiceError> {
+        self.0.runs.with_key(&caller.tenant, key)
     }
 
     /// The runs of the caller, the latest first.

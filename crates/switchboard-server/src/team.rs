@@ -24,6 +24,7 @@ use crate::agent_details::AgentDetails;
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::random_id;
+use crate::provider_error::{CutOff, hide_addresses};
 use crate::realtime::{Speech, SpokenRequest, SpokenSession};
 use crate::recording::Recording;
 use crate::team_source::TeamSource;
@@ -230,11 +231,12 @@ impl ServedTeam {
         self.runs.has_tool(name)
     }
 
-    /// Returns `true` if a call waits that the client of a protocol carries out.
+    /// Returns `true` if a call waits that the client of a protocol carries out: the agent that made it has no such tool
+    /// itself.
     pub(crate) fn is_client_call(&self, waiting: &Interruption) -> bool {
         waiting.kind == InterruptionKind::Tool
             && waiting.inside.is_empty()
-            && !self.runs.has_tool(&waiting.tool)
+            && !self.runs.agent_has_tool(&waiting.agent, &waiting.tool)
     }
 
     /// The team as a graph.
@@ -296,7 +298,7 @@ pub trait TeamContext: Send + Sync + 'static {
 }
 
 /// The function that gets the events of a run.
-pub(crate) type EventSink = Box<dyn Fn(StreamEvent) + Send + Sync>;
+pub(crate) type EventSink = Box<dyn Fn(StreamEvent, Option<CutOff>) + Send + Sync>;
 
 /// A run to be carried out.
 pub(crate) struct RunRequest {
@@ -369,6 +371,7 @@ trait TeamRuns: Send + Sync {
     fn agents(&self) -> Vec<AgentInfo>;
     fn has_agent(&self, name: &str) -> bool;
     fn has_tool(&self, name: &str) -> bool;
+    fn agent_has_tool(&self, agent: &str, name: &str) -> bool;
     fn agent_details(&self, name: &str) -> Option<AgentDetails>;
     fn graph(&self) -> Graph;
     fn check(&self) -> Vec<Finding>;
@@ -508,6 +511,11 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
         tools.any(|tool| tool.name() == name)
     }
 
+    fn agent_has_tool(&self, agent: &str, name: &str) -> bool {
+        let agent = self.team.get(agent);
+        agent.is_some_and(|agent| agent.tools().iter().any(|tool| tool.name() == name))
+    }
+
     fn graph(&self) -> Graph {
         self.team.graph_with(self.config.tool_names)
     }
@@ -589,15 +597,27 @@ async fn drive<C: Send + Sync + 'static>(
             } => incomplete_message.clear(),
             _ => {}
         }
-        sink(event);
+        sink(event, None);
     }
     let result = match stream.finish().await {
         Ok(result) => result,
         Err(error) => {
-            if let Some(last) = last {
-                sink(last);
-            }
+            let cut_off = CutOff::of_error(&error);
             let run = error.run();
+            if let (Some(_), Some(run)) = (cut_off, run) {
+                // As of a run that was stopped, since the client has seen it.
+                let stored = runner.store_stopped(run, &incomplete_message).await;
+                if let Err(error) = stored {
+                    tracing::warn!(%error, "an incomplete answer could not be stored");
+                }
+            }
+            if error.kind() == ErrorKind::Model {
+                tracing::warn!(%error, "a model has failed");
+            }
+            if let Some(mut last) = last {
+                hide_addresses(&mut last);
+                sink(last, cut_off);
+            }
             return RunEnd {
                 status: EndStatus::Failed(error.kind()),
                 wait: None,
@@ -615,7 +635,7 @@ async fn drive<C: Send + Sync + 'static>(
         .await
     {
         let kind = EventKind::run_failed(ErrorKind::Session, error.to_string(), result.run());
-        sink(StreamEvent::new(kind, agent, result.run().turns()));
+        sink(StreamEvent::new(kind, agent, result.run().turns()), None);
         return RunEnd {
             status: EndStatus::Failed(ErrorKind::Session),
             wait: None,
@@ -629,7 +649,7 @@ async fn drive<C: Send + Sync + 'static>(
         _ => EndStatus::Stopped,
     };
     if let Some(last) = last {
-        sink(last);
+        sink(last, None);
     }
     RunEnd {
         status,

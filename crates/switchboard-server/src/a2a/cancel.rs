@@ -90,7 +90,7 @@ impl Agent {
     /// Cancels the run that works on a task. A run of another process ends some time later.
     async fn cancel_run(&self, record: &TaskRecord) -> Result<(), A2aError> {
         if let Some(run) = record.running(&self.service, &self.caller) {
-            if run.end(|_| ()).is_none() {
+            if run.is_under_way() {
                 run.cancel();
             }
             run.log.closed().await;

@@ -74,7 +74,7 @@ impl TaskRecord {
             return Ok(Some(revision));
         }
         if let Some(run) = self.running(service, caller) {
-            if run.end(|_| ()).is_none() {
+            if run.is_under_way() {
                 return Ok(Some(revision));
             }
             // What came of the run could not be stored at its end.

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde_json::json;
 use switchboard_core::Input;
 
 use super::requests::{
@@ -19,6 +20,7 @@ use super::types::{
 use super::{run_events, run_info};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::http::{JsonBody, PathOf, QueryOf, header_text};
+use crate::idempotency::IdempotencyKey;
 use crate::keys::random_id;
 use crate::runs::RunRecord;
 use crate::service::{Caller, Message, MessageOptions, Service};
@@ -143,7 +145,14 @@ pub(super) async fn send(
         let message = format!("the team {:?} has no agent {agent:?}", team.name());
         return Err(ServiceError::not_found(message));
     }
+    let key = idempotency_key(&headers, team.name(), &id, &body)?;
+    if let Some(key) = &key
+        && let Some(run) = service.run_with_key(&caller, key)?
+    {
+        return Ok(answer_with(&run, body.stream).await);
+    }
     let input = body.input.into_input()?;
+    let admission = service.admit(&caller)?;
     service.choose_context(&conversation, &body.context).await?;
     let message = Message {
         team,
@@ -151,7 +160,8 @@ pub(super) async fn send(
         conversation: Some(id.as_str().into()),
         input,
         options: MessageOptions {
-            idempotency_key: idempotency_key(&headers)?,
+            idempotency_key: key,
+            admission: Some(admission),
             ..MessageOptions::default()
         },
     };
@@ -186,30 +196,34 @@ pub(super) async fn resend(
         None => Input::from(vec![message]),
     };
     let target = match (body.in_place, body.to) {
-        (true, None) => {
-            // A run under way could not store its turn any more.
-            service.wait_for_runs(&caller, &id).await?;
-            service.rewind(&caller, &id, body.position).await?;
-            id
-        }
+        (true, None) => id.clone(),
         (true, Some(_)) => {
             return Err(ServiceError::invalid("to and in_place exclude each other"));
         }
-        (false, to) => {
-            let to = match to {
-                Some(to) => to,
-                None => random_id("c")?.to_string(),
-            };
-            service.fork(&caller, &id, &to, Some(body.position)).await?;
-            to
-        }
+        (false, Some(to)) => to,
+        (false, None) => random_id("c")?.to_string(),
     };
+    let _lock = service.lock_conversation(&caller, &target).await?;
+    if body.in_place {
+        // A run under way could not store its turn any more.
+        service.wait_for_runs(&caller, &id).await?;
+    }
+    let admission = service.admit(&caller)?;
+    if body.in_place {
+        service.rewind(&caller, &id, body.position).await?;
+    } else {
+        let before = Some(body.position);
+        service.fork(&caller, &id, &target, before).await?;
+    }
     let message = Message {
         team,
         agent: None,
         conversation: Some(target.as_str().into()),
         input,
-        options: MessageOptions::default(),
+        options: MessageOptions {
+            admission: Some(admission),
+            ..MessageOptions::default()
+        },
     };
     let run = service.send(&caller, message).await?;
     let mut response = answer_with(&run, body.stream).await;
@@ -262,11 +276,23 @@ async fn answer_with(run: &Arc<RunRecord>, stream: bool) -> Response {
     Json(run_info(run)).into_response()
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, ServiceError> {
+/// The key that the client has sent, for a message to a team and a conversation. How it is answered is no part of the
+/// request.
+fn idempotency_key(
+    headers: &HeaderMap,
+    team: &str,
+    conversation: &str,
+    body: &MessageBody,
+) -> Result<Option<IdempotencyKey>, ServiceError> {
     match header_text(headers, "idempotency-key") {
         Some(key) if key.len() > MAX_IDEMPOTENCY_KEY => Err(ServiceError::invalid(
             "the idempotency key is longer than 128 bytes",
         )),
-        key => Ok(key.map(Arc::from)),
+        Some(key) => {
+            let content = json!([body.input, body.agent, body.context]).to_string();
+            let request = [team, conversation, &content];
+            Ok(Some(IdempotencyKey::of_client(key, &request)))
+        }
+        None => Ok(None),
     }
 }

@@ -475,13 +475,16 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             json_of(reference::<RecordingList>(schemas)),
             &[],
         ),
-        post(
-            "/api/conversations/{conversation}/messages",
-            "Sends a message. The conversation is created with its first message.",
-            &[&conversation, &idempotency],
-            reference::<MessageBody>(schemas),
-            ("200", run_or_events(schemas)),
-        ),
+        Operation {
+            errors: &["404", "409", "413", "415", "422", "504"],
+            ..post(
+                "/api/conversations/{conversation}/messages",
+                "Sends a message. The conversation is created with its first message.",
+                &[&conversation, &idempotency],
+                reference::<MessageBody>(schemas),
+                ("200", run_or_events(schemas)),
+            )
+        },
         post(
             "/api/conversations/{conversation}/decisions",
             "Decides calls that wait, and goes on with the run.",

@@ -60,7 +60,7 @@ pub(super) fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64
 }
 
 /// The content of a message.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum MessageInput {
     Text(#[schemars(length(min = 1))] String),

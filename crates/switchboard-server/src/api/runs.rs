@@ -46,7 +46,7 @@ pub(super) async fn cancel(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<RunInfo>, ServiceError> {
     let run = service.run(&caller, &id)?;
-    if run.end(|_| ()).is_none() {
+    if run.is_under_way() {
         run.cancel();
         run.log.closed().await;
     }

@@ -12,23 +12,27 @@ use futures_util::stream;
 use serde_json::{Map, Value, json};
 use switchboard_core::Item;
 
-use super::input::{
-    align, chat_items, is_temporary, messages, new_conversation, outputs, waiting_outputs,
-};
+use super::input::{align, chat_items, given_outputs, waiting_outputs};
 use super::output::OutputEvents;
+use super::place::{Place, lock_waiting};
 use super::responses::{flag, next_events, text};
 use super::settings::{choose_tools, client_tools, model_settings};
 use super::{find_model, now};
 use crate::api::KEEP_ALIVE;
+use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::http::{JsonBody, header_text};
+use crate::idempotency::IdempotencyKey;
 use crate::keys::random_id;
 use crate::runs::RunRecord;
-use crate::service::{Caller, Message, MessageOptions, Service};
+use crate::service::{Caller, GivenOutputs, Message, MessageOptions, OutputsGiven, Service};
 use crate::team::ServedTeam;
 
+/// The header with the conversation that Open WebUI sends.
+const OPEN_WEBUI_HEADER: &str = "x-openwebui-chat-id";
+
 /// The headers that name the conversation: of Open WebUI, and for any client.
-const CONVERSATION_HEADERS: [&str; 2] = ["x-openwebui-chat-id", "x-conversation-id"];
+const CONVERSATION_HEADERS: [&str; 2] = [OPEN_WEBUI_HEADER, "x-conversation-id"];
 
 pub(super) async fn create(
     State(service): State<Service>,
@@ -56,16 +60,22 @@ pub(super) async fn create(
         instructions: instructions.map(Arc::from),
         ..MessageOptions::default()
     };
-    let given = CONVERSATION_HEADERS
+    let named = CONVERSATION_HEADERS
         .iter()
         .find_map(|name| header_text(&headers, name));
-    let (run, conversation) = if is_task(&items) {
-        (
-            start_task(&service, &caller, &team, agent, items, options).await?,
-            "".into(),
-        )
+    let request = ChatRequest {
+        team: team.clone(),
+        agent,
+        items,
+        options,
+    };
+    let (run, conversation) = if is_task(&request.items, &headers) {
+        (start_task(&service, &caller, request).await?, "".into())
+    } else if let Some(id) = named {
+        let run = start_in(&service, &caller, id, request, &body).await?;
+        (run, id.into())
     } else {
-        start(&service, &caller, &team, agent, given, items, options).await?
+        start_alone(&service, &caller, request).await?
     };
     let id = random_id("chatcmpl")?.replacen('_', "-", 1);
     let response = json!({
@@ -84,86 +94,111 @@ pub(super) async fn create(
     completion.answer(&run).await
 }
 
-/// Begins the run of a message.
-async fn start(
-    service: &Service,
-    caller: &Caller,
-    team: &ServedTeam,
+/// A message of a client, and what it has sent of the conversation.
+struct ChatRequest {
+    team: ServedTeam,
     agent: Option<Arc<str>>,
-    given: Option<&str>,
     items: Vec<Item>,
-    mut options: MessageOptions,
-) -> Result<(Arc<RunRecord>, Arc<str>), ServiceError> {
-    let (conversation, items, waiting): (Arc<str>, _, _) = match given {
-        Some(id) => {
-            let items = align(&service.conversation(caller, id)?, items).await?;
-            let waiting = (outputs(&items), messages(&items));
-            (id.into(), items, Some(waiting))
+    options: MessageOptions,
+}
+
+impl ChatRequest {
+    /// Begins the run in a conversation: with the outputs of calls that wait, or with new input.
+    async fn start(
+        mut self,
+        service: &Service,
+        caller: &Caller,
+        id: Arc<str>,
+        given: GivenOutputs,
+    ) -> Result<Arc<RunRecord>, ServiceError> {
+        if !given.outputs.is_empty() {
+            let given = service.give_outputs(caller, &id, given, self.options);
+            match given.await? {
+                OutputsGiven::Resumed(run) => return Ok(run),
+                OutputsGiven::NotWaiting(options) => self.options = *options,
+            }
         }
-        None => match waiting_outputs(&items) {
-            Some(waiting) => (
-                waiting.conversation,
-                items,
-                Some((waiting.outputs, waiting.added)),
-            ),
-            None => (new_conversation(false)?, items, None),
-        },
-    };
-    options.is_temporary = is_temporary(&conversation);
-    if let Some((outputs, added)) = waiting
-        && !outputs.is_empty()
-    {
-        let resumed = MessageOptions {
-            client_tools: options.client_tools.clone(),
-            settings: options.settings.clone(),
-            instructions: options.instructions.clone(),
-            is_temporary: options.is_temporary,
-            added,
-            ..MessageOptions::default()
-        };
-        if let Some(run) = service
-            .give_outputs(caller, &conversation, outputs, resumed)
-            .await?
-        {
-            return Ok((run, conversation));
+        service.send(caller, self.into_message(Some(id))).await
+    }
+
+    fn into_message(self, conversation: Option<Arc<str>>) -> Message {
+        Message {
+            team: self.team,
+            agent: self.agent,
+            conversation,
+            input: self.items.into(),
+            options: self.options,
         }
     }
-    let message = Message {
-        team: team.clone(),
-        agent,
-        conversation: Some(conversation.clone()),
-        input: items.into(),
-        options,
+}
+
+/// Begins the run of a message to a conversation that the client has named.
+async fn start_in(
+    service: &Service,
+    caller: &Caller,
+    id: &str,
+    mut request: ChatRequest,
+    body: &Map<String, Value>,
+) -> Result<Arc<RunRecord>, ServiceError> {
+    let conversation = service.conversation(caller, id)?;
+    let body = serde_json::to_string(body).unwrap_or_default();
+    // The same request while its run is under way is a client that tries again; after it, another answer is asked for.
+    let key = IdempotencyKey::of_request("chat", &[id, &body]).while_running();
+    if let Some(run) = service.run_with_key(caller, &key)? {
+        return Ok(run);
+    }
+    let _lock = service.lock_conversation(caller, id).await?;
+    if let Some(run) = service.run_with_key(caller, &key)? {
+        return Ok(run);
+    }
+    service.wait_for_runs(caller, id).await?;
+    request.options.admission = Some(service.admit(caller)?);
+    request.options.idempotency_key = Some(key);
+    request.items = align(&conversation, request.items).await?;
+    let given = given_outputs(&request.items);
+    request.start(service, caller, id.into(), given).await
+}
+
+/// Begins the run of a message of a client that keeps the conversation itself.
+async fn start_alone(
+    service: &Service,
+    caller: &Caller,
+    mut request: ChatRequest,
+) -> Result<(Arc<RunRecord>, Arc<str>), ServiceError> {
+    let waiting = waiting_outputs(&request.items);
+    let _lock = match &waiting {
+        Some(waiting) => Some(lock_waiting(service, caller, waiting).await?),
+        None => None,
     };
-    Ok((service.send(caller, message).await?, conversation))
+    request.options.admission = Some(service.admit(caller)?);
+    let place = match &waiting {
+        Some(waiting) => Place::of_waiting(service, caller, waiting).await?,
+        None => None,
+    };
+    let (place, given) = match (place, waiting) {
+        (Some(place), Some(waiting)) => (place, waiting.given),
+        _ => (Place::new(false)?, GivenOutputs::default()),
+    };
+    request.options.is_temporary = place.is_temporary;
+    let id = place.conversation;
+    let run = request.start(service, caller, id.clone(), given).await?;
+    Ok((run, id))
 }
 
 /// Lets the model answer alone, without a conversation, tools and handoffs.
 async fn start_task(
     service: &Service,
     caller: &Caller,
-    team: &ServedTeam,
-    agent: Option<Arc<str>>,
-    items: Vec<Item>,
-    options: MessageOptions,
+    mut request: ChatRequest,
 ) -> Result<Arc<RunRecord>, ServiceError> {
-    let message = Message {
-        team: team.clone(),
-        agent,
-        conversation: None,
-        input: items.into(),
-        options: MessageOptions {
-            without_tools: true,
-            client_tools: crate::client_tools::ClientTools::default(),
-            ..options
-        },
-    };
-    service.send(caller, message).await
+    request.options.without_tools = true;
+    request.options.client_tools = ClientTools::default();
+    service.send(caller, request.into_message(None)).await
 }
 
 /// Returns `true` for a request that is no message of a user: Open WebUI and LibreChat let the model write the
 /// titles, tags and follow-up questions of chats.
-fn is_task(items: &[Item]) -> bool {
+fn is_task(items: &[Item], headers: &HeaderMap) -> bool {
     let [item] = items else {
         return false;
     };
@@ -173,7 +208,9 @@ fn is_task(items: &[Item]) -> bool {
         text.contains("-word-or-less title for the conversation")
             || text.contains("5-word-or-less title for the following conversation")
     };
-    text.starts_with("### Task:") || is_title(text)
+    // Users of other clients may write such a heading themselves.
+    let is_open_webui = headers.contains_key(OPEN_WEBUI_HEADER);
+    (is_open_webui && text.starts_with("### Task:")) || is_title(text)
 }
 
 /// A completion that is being written.
@@ -372,11 +409,10 @@ fn tool_call(item: &Value) -> Value {
 }
 
 fn finish_reason(response: &Value, has_calls: bool) -> &'static str {
-    match response["status"].as_str() {
+    match response["incomplete_details"]["reason"].as_str() {
         _ if has_calls => "tool_calls",
-        Some("incomplete") if response["incomplete_details"]["reason"] == "max_output_tokens" => {
-            "length"
-        }
+        Some("max_output_tokens") => "length",
+        Some("content_filter") => "content_filter",
         _ => "stop",
     }
 }

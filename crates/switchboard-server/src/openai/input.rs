@@ -15,6 +15,7 @@ use switchboard_core::tool::{OutputPart, ToolOutput};
 
 use crate::error::ServiceError;
 use crate::keys::random_id;
+use crate::service::GivenOutputs;
 
 /// The kinds of conversations that the service names: kept ones, and temporary ones, with the letters in
 /// identifiers of calls.
@@ -28,11 +29,6 @@ pub(super) fn new_conversation(is_kept: bool) -> Result<Arc<str>, ServiceError> 
     let (kind, _) = NAMED[usize::from(!is_kept)];
     let id = random_id(kind)?;
     Ok(id[..kind.len() + 1 + KEY_LEN].into())
-}
-
-/// Returns `true` for a temporary conversation.
-pub(super) fn is_temporary(conversation: &str) -> bool {
-    conversation.starts_with("temp_")
 }
 
 /// The identifier of a call for the client.
@@ -60,8 +56,7 @@ fn imported_call_id(call_id: &str) -> Option<(Arc<str>, &str)> {
 /// Outputs of calls that wait in a conversation, and the messages after them.
 pub(super) struct WaitingOutputs {
     pub(super) conversation: Arc<str>,
-    pub(super) outputs: Vec<(Arc<str>, ToolOutput)>,
-    pub(super) added: Vec<Item>,
+    pub(super) given: GivenOutputs,
 }
 
 /// Finds the outputs at the end of a conversation that the client keeps.
@@ -79,24 +74,35 @@ pub(super) fn waiting_outputs(items: &[Item]) -> Option<WaitingOutputs> {
         })
         .collect();
     let conversation = outputs.first()?.0.clone();
-    Some(WaitingOutputs {
+    let given = GivenOutputs {
         outputs: (outputs.into_iter())
             .filter(|(other, _)| *other == conversation)
             .map(|(_, output)| output)
             .collect(),
         added: messages(new),
+    };
+    Some(WaitingOutputs {
         conversation,
+        given,
     })
 }
 
+/// The outputs and the messages among items that are new in a stored conversation.
+pub(super) fn given_outputs(items: &[Item]) -> GivenOutputs {
+    GivenOutputs {
+        outputs: outputs(items),
+        added: messages(items),
+    }
+}
+
 /// The messages among items.
-pub(super) fn messages(items: &[Item]) -> Vec<Item> {
+fn messages(items: &[Item]) -> Vec<Item> {
     let is_message = |item: &&Item| item.kind() != ItemKind::FunctionCallOutput;
     items.iter().filter(is_message).cloned().collect()
 }
 
 /// The outputs among items, by the identifiers of their calls.
-pub(super) fn outputs(items: &[Item]) -> Vec<(Arc<str>, ToolOutput)> {
+fn outputs(items: &[Item]) -> Vec<(Arc<str>, ToolOutput)> {
     let outputs = items
         .iter()
         .filter(|item| item.kind() == ItemKind::FunctionCallOutput);
@@ -125,7 +131,7 @@ fn tool_output(item: &Item) -> ToolOutput {
 }
 
 /// The index of the first item after the last one that a model has made.
-pub(super) fn new_items_start(items: &[Item]) -> usize {
+fn new_items_start(items: &[Item]) -> usize {
     let is_new = |item: &Item| {
         item.kind() == ItemKind::FunctionCallOutput
             || matches!(
@@ -328,7 +334,6 @@ mod tests {
                 imported_call_id(&exported),
                 Some((conversation.clone(), "call_a_1"))
             );
-            assert_eq!(is_temporary(&conversation), !is_kept);
         }
         assert_eq!(exported_call_id("tuesday", "call_1"), "call_1");
         for other in [

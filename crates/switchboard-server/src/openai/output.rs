@@ -11,11 +11,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use switchboard_core::approval::Interruption;
 use switchboard_core::model::Usage;
-use switchboard_core::stream::{EventKind, HandoffStatus, ItemEvent, StreamEvent};
+use switchboard_core::stream::{EventKind, HandoffStatus, ItemEvent};
 
 use super::input::exported_call_id;
 use super::now;
 use crate::api::Waiting;
+use crate::event_log::LoggedEvent;
 use crate::team::ServedTeam;
 
 /// Makes the events of a response.
@@ -93,7 +94,8 @@ impl OutputEvents {
     }
 
     /// Translates an event of the run.
-    pub(super) fn translate(&mut self, event: &StreamEvent) -> Vec<Value> {
+    pub(super) fn translate(&mut self, logged: &LoggedEvent) -> Vec<Value> {
+        let event = &*logged.event;
         let mut events = Vec::new();
         if self.is_ended {
             return events;
@@ -150,8 +152,13 @@ impl OutputEvents {
             }
             EventKind::RunFailed { message, usage, .. } => {
                 self.close_all("incomplete", &mut events);
-                self.response["error"] = json!({"code": "server_error", "message": message});
-                self.end("failed", usage, &mut events);
+                if let Some(cut_off) = logged.cut_off {
+                    self.response["incomplete_details"] = json!({"reason": cut_off.as_str()});
+                    self.end("incomplete", usage, &mut events);
+                } else {
+                    self.response["error"] = json!({"code": "server_error", "message": message});
+                    self.end("failed", usage, &mut events);
+                }
             }
             _ => {}
         }

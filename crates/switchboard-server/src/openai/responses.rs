@@ -8,28 +8,29 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{FutureExt as _, stream};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use switchboard_core::Item;
+use switchboard_core::conversation::{Expected, Revision};
 use tokio::sync::watch;
 
 use super::find_model;
-use super::input::{
-    is_temporary, messages, new_conversation, outputs, response_items, waiting_outputs,
-};
+use super::input::{given_outputs, response_items, waiting_outputs};
 use super::output::OutputEvents;
+use super::place::{History, Place, lock_waiting, named_place, names_conversation};
 use super::record::{ResponseRecord, run_id};
 use super::response_object::{input_values, new_response};
 use super::settings::{choose_tools, client_tools, model_settings};
 use crate::api::KEEP_ALIVE;
-use crate::error::{ServiceError, ServiceErrorKind};
+use crate::error::ServiceError;
 use crate::event_log::{EventReader, Read};
 use crate::http::{JsonBody, PathOf, QueryOf};
 use crate::keys::random_id;
 use crate::runs::RunRecord;
-use crate::service::{Caller, Message, MessageOptions, Service};
-use crate::team::ServedTeam;
+use crate::service::{
+    Caller, Follower, GivenOutputs, Message, MessageOptions, OutputsGiven, Service,
+    store_persistently,
+};
 
 type Body = Map<String, Value>;
 
@@ -57,31 +58,68 @@ pub(super) async fn create(
         .and_then(|reasoning| reasoning["effort"].as_str());
     let mut settings = model_settings(&body, &["max_output_tokens"], effort)?;
     settings.tool_choice = tool_choice;
+    let instructions = text(&body, "instructions")?.map(Arc::from);
 
+    let waiting = if names_conversation(&body) {
+        None
+    } else {
+        waiting_outputs(&items)
+    };
+    let _lock = match &waiting {
+        Some(waiting) => Some(lock_waiting(&service, &caller, waiting).await?),
+        None => None,
+    };
+    let admission = service.admit(&caller)?;
+    let place = match &waiting {
+        Some(waiting) => Place::of_waiting(&service, &caller, waiting).await?,
+        None => named_place(&service, &caller, &body).await?,
+    };
+    let place = match place {
+        Some(place) => place,
+        None => Place::new(is_stored)?,
+    };
+    let given = match (place.history, waiting) {
+        (History::Stored, _) => given_outputs(&items),
+        (History::Sent, Some(waiting)) if waiting.conversation == place.conversation => {
+            waiting.given
+        }
+        (History::Sent, _) => GivenOutputs::default(),
+    };
     let key = random_id("resp")?;
-    let mut options = MessageOptions {
+    let response = new_response(&key, &body, model, &tools, is_stored, &place.conversation);
+    let mut kept = None;
+    if is_stored {
+        let record = ResponseRecord {
+            response: response.clone(),
+            input: input_values(&key, &items),
+            conversation: place.conversation.to_string(),
+            next: None,
+            process: Some(service.process().to_string()),
+        };
+        service.announce_process().await?;
+        let saved = record.save(&service, &caller, &key, Expected::New).await?;
+        kept = saved.map(|revision| (record, revision));
+    }
+    let events = OutputEvents::new(team.clone(), place.conversation.clone(), response);
+    let (follower, finished) = follow(&service, &caller, events.clone(), kept);
+    let options = MessageOptions {
         client_tools: offered,
         settings,
-        instructions: text(&body, "instructions")?.map(Arc::from),
+        instructions,
         run_id: Some(run_id(&key).into()),
+        is_temporary: place.is_temporary,
+        admission: Some(admission),
+        follower: Some(follower),
         ..MessageOptions::default()
     };
-    let place = find_place(&service, &caller, &body, is_stored, &items).await?;
-    options.is_temporary = is_temporary(&place.conversation);
-    let response = new_response(&key, &body, model, &tools, is_stored, &place.conversation);
-    let record = ResponseRecord {
-        response: response.clone(),
-        input: input_values(&key, &items),
-        conversation: place.conversation.to_string(),
-        next: None,
-        process: Some(service.process().to_string()),
+    let message = Message {
+        team,
+        agent,
+        conversation: Some(place.conversation),
+        input: items.into(),
+        options,
     };
-    if is_stored {
-        service.announce_process().await?;
-        record.save(&service, &caller, &key).await?;
-    }
-    let started = start(&service, &caller, &team, agent, &place, items, options).await;
-    let run = match started {
+    let run = match start(&service, &caller, message, given).await {
         Ok(run) => run,
         Err(error) => {
             if is_stored {
@@ -91,189 +129,62 @@ pub(super) async fn create(
             return Err(error);
         }
     };
-    let events = OutputEvents::new(team.clone(), place.conversation, response);
-    let finished = keep_record(
-        &service,
-        &caller,
-        &run,
-        events.clone(),
-        is_stored.then_some(record),
-        &key,
-    );
     if is_streamed {
         return Ok(stream_response(&run, events, finished));
     }
     Ok(Json(final_response(finished).await).into_response())
 }
 
-/// The conversation of a response, and how it goes on.
-struct Place {
-    conversation: Arc<str>,
-    /// Set if the conversation is kept by the service, so that the request has only what is new.
-    is_continued: bool,
-}
-
-/// Finds the conversation of a request.
-async fn find_place(
-    service: &Service,
-    caller: &Caller,
-    body: &Body,
-    is_stored: bool,
-    items: &[Item],
-) -> Result<Place, ServiceError> {
-    let conversation = match body.get("conversation") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(id.as_str()),
-        Some(object) => match object["id"].as_str() {
-            Some(id) => Some(id),
-            None => {
-                return Err(ServiceError::invalid(
-                    "conversation is an identifier, or an object with an id",
-                ));
-            }
-        },
-    };
-    match (conversation, text(body, "previous_response_id")?) {
-        (Some(_), Some(_)) => Err(ServiceError::invalid(
-            "conversation and previous_response_id exclude each other",
-        )),
-        (Some(id), None) => {
-            service.conversation(caller, id)?;
-            Ok(Place {
-                conversation: id.into(),
-                is_continued: true,
-            })
-        }
-        (None, Some(previous)) => Ok(Place {
-            conversation: continue_from(service, caller, previous).await?,
-            is_continued: true,
-        }),
-        // The calls of a client that keeps its conversations itself say where they wait.
-        (None, None) => Ok(match waiting_outputs(items) {
-            Some(waiting) => Place {
-                conversation: waiting.conversation,
-                is_continued: false,
-            },
-            None => Place {
-                conversation: new_conversation(is_stored)?,
-                is_continued: false,
-            },
-        }),
-    }
-}
-
-/// The conversation of an earlier response: the same one if nothing has followed, otherwise a copy up to there.
-async fn continue_from(
-    service: &Service,
-    caller: &Caller,
-    previous: &str,
-) -> Result<Arc<str>, ServiceError> {
-    let record = ResponseRecord::load(service, caller, previous).await?;
-    let next = record.next.ok_or_else(|| {
-        ServiceError::new(
-            ServiceErrorKind::Conflict,
-            "the previous response has not ended",
-        )
-    })?;
-    let failed = |error| ServiceError::of_store(&error);
-    let conversation = service.conversation(caller, &record.conversation)?;
-    let head = conversation.head().await.map_err(failed)?;
-    let head = head.ok_or_else(|| {
-        ServiceError::not_found("the conversation of the previous response was deleted")
-    })?;
-    if head.revision.next == next {
-        return Ok(record.conversation.into());
-    }
-    let copy = new_conversation(true)?;
-    service
-        .fork(caller, &record.conversation, &copy, Some(next))
-        .await?;
-    Ok(copy)
-}
-
-/// Begins the run: with new input, or with the outputs of calls that wait.
+/// Begins the run: with the outputs of calls that wait, or with new input.
 async fn start(
     service: &Service,
     caller: &Caller,
-    team: &ServedTeam,
-    agent: Option<Arc<str>>,
-    place: &Place,
-    items: Vec<Item>,
-    mut options: MessageOptions,
+    message: Message,
+    given: GivenOutputs,
 ) -> Result<Arc<RunRecord>, ServiceError> {
-    let given = if place.is_continued {
-        Some((outputs(&items), messages(&items)))
-    } else {
-        waiting_outputs(&items).map(|waiting| (waiting.outputs, waiting.added))
+    let id = match &message.conversation {
+        Some(id) if !given.outputs.is_empty() => id.clone(),
+        _ => return service.send(caller, message).await,
     };
-    if let Some((outputs, added)) = given
-        && !outputs.is_empty()
-    {
-        let resumed = MessageOptions {
-            client_tools: options.client_tools.clone(),
-            settings: options.settings.clone(),
-            instructions: options.instructions.clone(),
-            run_id: options.run_id.clone(),
-            is_temporary: options.is_temporary,
-            added,
-            ..MessageOptions::default()
-        };
-        let run = service
-            .give_outputs(caller, &place.conversation, outputs, resumed)
-            .await?;
-        if let Some(run) = run {
-            return Ok(run);
-        }
-        if place.is_continued {
-            return Err(ServiceError::invalid(
-                "no call with this identifier waits for its output",
-            ));
-        }
-        // The wait is over; the client's own record of the conversation is all that there is.
-        options.is_temporary = true;
+    let options = message.options;
+    match service.give_outputs(caller, &id, given, options).await? {
+        OutputsGiven::Resumed(run) => Ok(run),
+        OutputsGiven::NotWaiting(_) => Err(ServiceError::invalid(
+            "no call with this identifier waits for its output",
+        )),
     }
-    let message = Message {
-        team: team.clone(),
-        agent,
-        conversation: Some(place.conversation.clone()),
-        input: items.into(),
-        options,
-    };
-    service.send(caller, message).await
 }
 
 /// Follows a run to its end, whether or not its client does, and stores the response. The receiver gets the
 /// response once it is stored.
-fn keep_record(
+fn follow(
     service: &Service,
     caller: &Caller,
-    run: &Arc<RunRecord>,
     mut events: OutputEvents,
-    record: Option<ResponseRecord>,
-    id: &str,
-) -> watch::Receiver<Option<Value>> {
+    record: Option<(ResponseRecord, Revision)>,
+) -> (Follower, watch::Receiver<Option<Value>>) {
     let (sender, receiver) = watch::channel(None);
-    let (service, caller, run, id) = (service.clone(), caller.clone(), run.clone(), id.to_owned());
-    tokio::spawn(async move {
+    let (service, caller) = (service.clone(), caller.clone());
+    let follower = Follower::new(move |run| async move {
         events.begin();
         let mut reader = run.log.read_after(0);
         while let Some(read) = reader.next().await {
             if let Read::Event(event) = read {
-                events.translate(&event.event);
+                events.translate(&event);
             }
         }
         if !events.is_ended() {
             events.fail("the run ended without a result");
         }
         let mut response = events.response();
-        if let Some(mut record) = record {
-            let head = match service.conversation(&caller, &record.conversation) {
-                Ok(conversation) => conversation.head().await.ok().flatten(),
-                Err(_) => None,
-            };
-            record.next = Some(head.map_or(0, |head| head.revision.next));
-            record.response = response.clone();
-            if let Err(error) = record.save(&service, &caller, &id).await {
+        if let Some((record, revision)) = record {
+            let stored = store_persistently(|| {
+                let (service, caller) = (&service, &caller);
+                let (record, response) = (record.clone(), response.clone());
+                async move { record.end(service, caller, response, revision).await }.boxed()
+            });
+            if let Err(error) = stored.await {
+                let id = response["id"].as_str().unwrap_or_default();
                 tracing::error!(%error, response = id, "a response could not be stored");
                 response["status"] = "failed".into();
                 response["error"] =
@@ -282,7 +193,7 @@ fn keep_record(
         }
         sender.send_replace(Some(response));
     });
-    receiver
+    (follower, receiver)
 }
 
 /// The response, once it is stored.
@@ -348,7 +259,7 @@ pub(super) async fn next_events(
         return None;
     }
     match reader.next().await {
-        Some(Read::Event(event)) => Some(events.translate(&event.event)),
+        Some(Read::Event(event)) => Some(events.translate(&event)),
         Some(Read::Truncated(_)) => {
             Some(events.fail("the client is too slow; read the conversation instead"))
         }
@@ -369,16 +280,7 @@ pub(super) async fn show(
         ));
     }
     let record = ResponseRecord::load(&service, &caller, &id).await?;
-    let is_lost = record.next.is_none()
-        && service.run(&caller, &run_id(&id)).is_err()
-        && record.running_elsewhere(&service).await?.is_none();
-    let mut response = record.response;
-    if is_lost {
-        response["status"] = "failed".into();
-        response["error"] =
-            json!({"code": "server_error", "message": "the service was restarted meanwhile"});
-    }
-    Ok(Json(response))
+    Ok(Json(record.response))
 }
 
 /// Parameters of a stored response.
@@ -406,7 +308,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<Value>, ServiceError> {
     let mut record = ResponseRecord::load(&service, &caller, &id).await?;
     let run = service.run(&caller, &run_id(&id)).ok();
-    if let Some(run) = run.filter(|run| run.end(|_| ()).is_none()) {
+    if let Some(run) = run.filter(|run| run.is_under_way()) {
         run.cancel();
         run.log.closed().await;
     } else if let Some(process) = record.running_elsewhere(&service).await? {

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use switchboard_core::conversation::Conversations;
 use switchboard_core::run::Price;
 
+use super::admission::ConversationLocks;
 use super::resumptions::Beginning;
 use super::waiting_marks::WaitingMarks;
 use super::{Inner, Service};
@@ -148,6 +149,7 @@ impl ServiceBuilder {
             store: self.store.unwrap_or_else(Conversations::in_memory),
             keys: self.keys,
             requests: Arc::new(tokio::sync::Semaphore::new(self.limits.requests)),
+            runs: Arc::new(Runs::new(self.limits.keep_ended, self.limits.ended_runs)),
             limits: self.limits,
             prices: self.prices.into(),
             logs_content: self.logs_content,
@@ -155,7 +157,7 @@ impl ServiceBuilder {
             public_url: public_url.transpose()?,
             metrics: Metrics::new(),
             records_changed: tokio::sync::Notify::new(),
-            runs: Runs::default(),
+            locks: ConversationLocks::default(),
             recordings: self.recordings.map(Recordings::new),
             changes: Changes::default(),
             waiting: WaitingMarks::default(),

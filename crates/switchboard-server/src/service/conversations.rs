@@ -1,6 +1,6 @@
 //! The stored conversations of a tenant.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use switchboard_core::conversation::{
     SearchQuery, from_millis, to_millis,
 };
 
-use super::{Caller, Service};
+use super::{Caller, Service, temporary};
 use crate::changes::{Change, ConversationChange};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::realtime::CloseReason;
@@ -121,6 +121,8 @@ pub(crate) struct ConversationDetails {
     pub(crate) context: Map<String, Value>,
     /// The stored name of the conversation that it is a copy of, and the position.
     pub(crate) forked_from: Option<(String, Option<u64>)>,
+    /// Set if the conversation goes with its run.
+    pub(crate) is_temporary: bool,
 }
 
 impl ConversationDetails {
@@ -134,6 +136,7 @@ impl ConversationDetails {
             team: text(&details["team"]["name"]),
             context: details["context"].as_object().cloned().unwrap_or_default(),
             forked_from: text(&origin["conversation"]).map(|id| (id, origin["before"].as_u64())),
+            is_temporary: temporary::is_marked(&details),
         }
     }
 }
@@ -172,6 +175,9 @@ impl Service {
                         continue;
                     }
                     is_skipping = None;
+                }
+                if ConversationDetails::read(head.details.as_deref()).is_temporary {
+                    continue;
                 }
                 if listed.len() == limit {
                     let last: Option<&(Arc<str>, Head)> = listed.last();
@@ -218,7 +224,7 @@ impl Service {
             is_user.then(|| cut(&item.text()?, MAX_TITLE)).flatten()
         });
         let mut runs = self.0.runs.of_conversation(&caller.tenant, &id).into_iter();
-        let running = runs.find(|run| run.end(|_| ()).is_none());
+        let running = runs.find(|run| run.is_under_way());
         Ok(ListedConversation {
             details: ConversationDetails::read(head.details.as_deref()),
             title: message,
@@ -253,14 +259,27 @@ impl Service {
         query.folder = Some(caller.tenant.folder());
         let found = ConversationStore::search(&self.inner().store, &query).await;
         let found = found.map_err(|error| ServiceError::of_store(&error))?;
-        let own = found.into_iter().filter_map(
-            |Found {
-                 conversation,
-                 entry,
-                 ..
-             }| { Some((caller.tenant.id_of(&conversation)?.into(), entry)) },
-        );
-        Ok(own.collect())
+        let mut own: Vec<(Arc<str>, Entry)> = Vec::with_capacity(found.len());
+        let mut temporary: HashMap<Arc<str>, bool> = HashMap::new();
+        for Found {
+            conversation,
+            entry,
+            ..
+        } in found
+        {
+            let Some(id) = caller.tenant.id_of(&conversation).map(Arc::<str>::from) else {
+                continue;
+            };
+            let is_temporary = match temporary.get(&id) {
+                Some(is_temporary) => *is_temporary,
+                None => self.is_temporary(caller, &id).await?,
+            };
+            temporary.insert(id.clone(), is_temporary);
+            if !is_temporary {
+                own.push((id, entry));
+            }
+        }
+        Ok(own)
     }
 
     /// Reads a conversation with its latest entries, or the latest before a position.
@@ -361,7 +380,11 @@ impl Service {
         let conversation = self.conversation(caller, id)?;
         let to = caller.tenant.stored_name(to)?;
         let forked = conversation.fork(to.clone(), before).await;
-        let forked = forked.map_err(|error| ServiceError::of_store(&error))?;
+        let failed = |error| ServiceError::of_store(&error);
+        let forked = forked.map_err(failed)?;
+        temporary::make_ordinary(&forked, None)
+            .await
+            .map_err(failed)?;
         if let Some(id) = caller.tenant.id_of(&to).map(Arc::from) {
             if matches!(forked.waiting_run().await, Ok(Some(_))) {
                 self.mark(&caller.tenant, &id).await;
@@ -393,7 +416,7 @@ impl Service {
     pub(crate) async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let name = caller.tenant.stored_name(id)?;
         for run in self.runs(caller) {
-            if run.conversation.as_deref() == Some(id) && run.end(|_| ()).is_none() {
+            if run.conversation.as_deref() == Some(id) && run.is_under_way() {
                 run.cancel();
                 run.log.closed().await;
             }

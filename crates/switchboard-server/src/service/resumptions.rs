@@ -1,7 +1,8 @@
 //! The runs that go on after a decision or an answer.
 //!
-//! Each has a record in the store while it is under way, so that other processes know that its conversation neither waits
-//! nor has ended, and which process to ask to cancel it. The record of a run that ends without a result keeps the reason, and
+//! Each wait that was decided has a record in the store while its run is under way, so that other processes know that the
+//! conversation neither waits nor has ended, and which process to ask to cancel the run. The record is named by the wait, and
+//! taken by one decision only. The record of a run that ends without a result keeps the reason, and
 //! that of a run whose process was killed stays as it was: readers of the wait tell from them what has become of it. These
 //! records expire with the tasks of A2A that they are kept for.
 
@@ -12,8 +13,10 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use switchboard_core::Item;
+use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, ConversationStore, Expected, Head, ListQuery, Revision,
+    Commit, Committed, ConversationStore, Entry, EntryContent, Expected, Head, ListQuery, Revision,
 };
 use switchboard_core::stream::EventKind;
 
@@ -37,6 +40,7 @@ const PAUSES: [Duration; 4] = [
 /// The record of a run that goes on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ResumptionRecord {
+    run: Arc<str>,
     /// The process that has the run.
     process: Arc<str>,
     /// The place of the wait that the run goes on from.
@@ -80,13 +84,12 @@ pub(crate) struct EndedResumption {
     /// The place of the wait that it went on from.
     pub(crate) wait: Revision,
     pub(crate) end: ResumptionEnd,
-    name: Arc<str>,
 }
 
 /// A run that is about to go on.
 pub(super) struct NewResumption<'a> {
     pub(super) conversation: &'a str,
-    pub(super) run: &'a str,
+    pub(super) run: &'a Arc<str>,
     pub(super) wait: Revision,
 }
 
@@ -122,46 +125,53 @@ impl Drop for BeginningRun<'_> {
 }
 
 impl Service {
-    /// Notes that this process goes on with a run, unless another already does.
+    /// Notes that this process goes on with a run, unless another decision of its wait is being carried out.
     pub(super) async fn begin_resumption(
         &self,
         caller: &Caller,
-        resumption: NewResumption<'_>,
+        resumption: &NewResumption<'_>,
     ) -> Result<(), ServiceError> {
-        let known = self.resumptions(caller, resumption.conversation).await?;
-        let wait = resumption.wait;
-        if known.under_way.is_some_and(|run| run.wait == wait) {
-            let message = "another decision or answer came first, and is being carried out";
-            return Err(ServiceError::new(ServiceErrorKind::Conflict, message));
-        }
-        // The run waits as it did before these, so nothing has come of them.
-        for ended in known.ended {
-            if ended.wait == wait {
-                let deleted = self.0.store.delete(&ended.name).await;
-                deleted.map_err(|error| ServiceError::of_store(&error))?;
+        let (tenant, wait) = (&caller.tenant, resumption.wait);
+        let name = record_name(tenant, resumption.conversation, wait);
+        let head = ConversationStore::head(&self.0.store, &name).await;
+        let head = head.map_err(|error| ServiceError::of_store(&error))?;
+        let expected = match &head {
+            None => Expected::New,
+            Some(head) => {
+                if let Some(record) = read_record(head)
+                    && self.is_going_on(tenant, &record).await?
+                {
+                    return Err(being_carried_out());
+                }
+                // The run waits as it did before this one, so nothing has come of it.
+                Expected::At(head.revision)
             }
-        }
+        };
         self.announce_process().await?;
         let record = ResumptionRecord {
+            run: resumption.run.clone(),
             process: self.0.process.clone(),
             wait,
             end: None,
         };
-        let name = record_name(&caller.tenant, resumption.conversation, resumption.run);
-        self.write_resumption(&name, &record).await
+        match self.write_resumption(&name, &record, expected).await? {
+            Committed::At(_) => Ok(()),
+            _ => Err(being_carried_out()),
+        }
     }
 
     /// Notes the end of a run that went on. `still_waits` is set if the conversation waits for the same as before.
     pub(super) async fn end_resumption(
         &self,
         run: &RunRecord,
+        wait: Revision,
         status: EndStatus,
         still_waits: bool,
     ) {
         let Some(conversation) = &run.conversation else {
             return;
         };
-        let name = record_name(&run.tenant, conversation, &run.id);
+        let name = record_name(&run.tenant, conversation, wait);
         let end = match status {
             EndStatus::Completed | EndStatus::Interrupted => None,
             // Another decision came first, or the next one goes on with the run.
@@ -170,28 +180,34 @@ impl Service {
             EndStatus::Stopped => Some(ResumptionEnd::Stopped),
             EndStatus::Failed(_) => Some(ResumptionEnd::Failed(failure_of(run))),
         };
-        let stored = store_persistently(|| self.store_end(&name, end.clone()).boxed());
+        let stored = store_persistently(|| self.store_end(&name, &run.id, end.clone()).boxed());
         if let Err(error) = stored.await {
             tracing::warn!(%error, run = &*run.id, "the end of a run could not be noted");
         }
     }
 
-    async fn store_end(&self, name: &str, end: Option<ResumptionEnd>) -> Result<(), ServiceError> {
+    /// Stores the end of a run, or removes its record if there is none, unless another run goes on from its wait.
+    async fn store_end(
+        &self,
+        name: &str,
+        run: &str,
+        end: Option<ResumptionEnd>,
+    ) -> Result<(), ServiceError> {
         let failed = |error| ServiceError::of_store(&error);
-        let record = match end {
-            None => None,
-            Some(end) => {
-                let head = ConversationStore::head(&self.0.store, name).await;
-                let record = head.map_err(failed)?.as_ref().and_then(read_record);
-                record.map(|record| ResumptionRecord {
+        let head = ConversationStore::head(&self.0.store, name).await;
+        let head = head.map_err(failed)?;
+        let known = head.and_then(|head| Some((read_record(&head)?, head.revision)));
+        match (known.filter(|(record, _)| *record.run == *run), end) {
+            (None, _) => Ok(()),
+            (Some(_), None) => self.0.store.delete(name).await.map(drop).map_err(failed),
+            (Some((record, revision)), Some(end)) => {
+                let record = ResumptionRecord {
                     end: Some(end),
                     ..record
-                })
+                };
+                let written = self.write_resumption(name, &record, Expected::At(revision));
+                written.await.map(drop)
             }
-        };
-        match record {
-            Some(record) => self.write_resumption(name, &record).await,
-            None => self.0.store.delete(name).await.map(drop).map_err(failed),
         }
     }
 
@@ -199,20 +215,24 @@ impl Service {
         &self,
         name: &str,
         record: &ResumptionRecord,
-    ) -> Result<(), ServiceError> {
-        let mut commit = Commit::new(Expected::Any, Vec::new());
-        commit.details = serde_json::to_string(record).ok().map(Into::into);
+        expected: Expected,
+    ) -> Result<Committed, ServiceError> {
+        let internal =
+            |error: BoxError| ServiceError::new(ServiceErrorKind::Internal, error.to_string());
+        let json = serde_json::to_string(record).map_err(|error| internal(error.into()))?;
+        // An entry, so that the revision changes and only one of two writers succeeds.
+        let item = Item::from_json(json.clone()).map_err(|error| internal(error.into()))?;
+        let mut commit = Commit::new(expected, vec![Entry::new(EntryContent::Item(item))]);
+        commit.details = Some(json.into());
         commit.expires = Some(Some(SystemTime::now() + self.0.limits.keep_responses));
         let committed = ConversationStore::commit(&self.0.store, name, commit).await;
-        committed
-            .map(drop)
-            .map_err(|error| ServiceError::of_store(&error))
+        committed.map_err(|error| ServiceError::of_store(&error))
     }
 
     /// Forgets a run that could not go on.
-    pub(super) async fn forget_resumption(&self, tenant: &Tenant, conversation: &str, run: &str) {
-        let name = record_name(tenant, conversation, run);
-        if let Err(error) = self.0.store.delete(&name).await {
+    pub(super) async fn forget_resumption(&self, tenant: &Tenant, resumption: &NewResumption<'_>) {
+        let name = record_name(tenant, resumption.conversation, resumption.wait);
+        if let Err(error) = self.store_end(&name, resumption.run, None).await {
             tracing::warn!(%error, "the record of a run could not be removed");
         }
     }
@@ -237,30 +257,24 @@ impl Service {
         conversation: &str,
     ) -> Result<Resumptions, ServiceError> {
         let heads = self.resumption_heads(&caller.tenant, conversation).await?;
-        let folder = record_name(&caller.tenant, conversation, "");
         let mut found = Resumptions::default();
         for head in heads {
-            let (Some(record), Some(run)) = (read_record(&head), head.id.strip_prefix(&*folder))
-            else {
+            let Some(record) = read_record(&head) else {
                 continue;
             };
-            let ResumptionRecord { process, wait, end } = record;
-            let is_under_way = match &end {
-                Some(_) => false,
-                None if process == self.0.process => self.is_run_under_way(&caller.tenant, run),
-                None => self.is_process_alive(&process).await?,
-            };
+            let is_under_way = self.is_going_on(&caller.tenant, &record).await?;
+            let ResumptionRecord {
+                run,
+                process,
+                wait,
+                end,
+            } = record;
             if is_under_way {
-                found.under_way = Some(ResumedRun {
-                    run: run.into(),
-                    process,
-                    wait,
-                });
+                found.under_way = Some(ResumedRun { run, process, wait });
             } else {
                 found.ended.push(EndedResumption {
                     wait,
                     end: end.unwrap_or(ResumptionEnd::CutOff),
-                    name: head.id.clone(),
                 });
             }
         }
@@ -268,12 +282,27 @@ impl Service {
         Ok(found)
     }
 
+    /// Returns `true` if the run of a record is under way, in this process or another.
+    async fn is_going_on(
+        &self,
+        tenant: &Tenant,
+        record: &ResumptionRecord,
+    ) -> Result<bool, ServiceError> {
+        match &record.end {
+            Some(_) => Ok(false),
+            None if record.process == self.0.process => {
+                Ok(self.is_run_under_way(tenant, &record.run))
+            }
+            None => self.is_process_alive(&record.process).await,
+        }
+    }
+
     fn is_run_under_way(&self, tenant: &Tenant, run: &str) -> bool {
         if self.0.beginning.runs().contains(run) {
             return true;
         }
         let run = self.0.runs.get(tenant, run);
-        run.is_some_and(|run| run.end(|_| ()).is_none())
+        run.is_some_and(|run| run.is_under_way())
     }
 
     async fn resumption_heads(
@@ -282,7 +311,7 @@ impl Service {
         conversation: &str,
     ) -> Result<Vec<Head>, ServiceError> {
         let mut query = ListQuery::default();
-        query.folder = Some(record_name(tenant, conversation, ""));
+        query.folder = Some(record_folder(tenant, conversation));
         let heads = ConversationStore::list(&self.0.store, &query).await;
         heads.map_err(|error| ServiceError::of_store(&error))
     }
@@ -303,8 +332,20 @@ pub(crate) async fn store_persistently<'a, T>(
     stored
 }
 
-fn record_name(tenant: &Tenant, conversation: &str, run: &str) -> Arc<str> {
-    tenant.record_name(KIND, &format!("{conversation}/{run}"))
+/// The error of a decision or an answer that comes while another is being carried out.
+fn being_carried_out() -> ServiceError {
+    let message = "another decision or answer came first, and is being carried out";
+    ServiceError::new(ServiceErrorKind::Conflict, message)
+}
+
+/// The name of the record of the run that goes on from a wait.
+fn record_name(tenant: &Tenant, conversation: &str, wait: Revision) -> Arc<str> {
+    let Revision { epoch, next, .. } = wait;
+    tenant.record_name(KIND, &format!("{conversation}/{epoch}-{next}"))
+}
+
+fn record_folder(tenant: &Tenant, conversation: &str) -> Arc<str> {
+    tenant.record_name(KIND, &format!("{conversation}/"))
 }
 
 fn read_record(head: &Head) -> Option<ResumptionRecord> {

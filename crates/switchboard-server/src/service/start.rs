@@ -1,26 +1,27 @@
 //! Beginning runs: each is a task of its own.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use switchboard_core::conversation::Conversation;
+use switchboard_core::conversation::Revision;
 use switchboard_core::model::RequestUsage;
 use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 
-use super::{Caller, Follower, Service, draining, status_name};
+use super::admission::Admission;
+use super::temporary::{self, TemporaryEnd};
+use super::waiting_marks::is_interrupted;
+use super::{Caller, Follower, Service, status_name};
 use crate::changes::{Change, ConversationChange, RunChange};
-use crate::error::{ServiceError, ServiceErrorKind};
+use crate::error::ServiceError;
 use crate::event_log::{EventLog, LogLimits};
+use crate::idempotency::IdempotencyKey;
 use crate::keys::random_id;
 use crate::limits::Limits;
 use crate::recording::{Recording, SessionRecording};
 use crate::runs::{Insertion, RunRecord};
 use crate::team::{EndStatus, RunEnd, RunRequest, RunStart, ServedTeam};
-
-/// The time for which the calls of a client that keeps its conversations itself wait for their outputs.
-const KEEP_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Service {
     /// Begins a run as a task.
@@ -33,23 +34,10 @@ impl Service {
         identity: RunIdentity,
     ) -> Result<Arc<RunRecord>, ServiceError> {
         let inner = &self.0;
-        let refuse = |reason: &str, error: ServiceError| {
-            inner.metrics.refused(reason);
-            Err(error)
+        let Admission { slot, permit } = match identity.admission {
+            Some(admission) => admission,
+            None => self.admit(caller)?,
         };
-        if self.is_draining() {
-            return refuse("draining", draining());
-        }
-        let permit = match &caller.key {
-            None => None,
-            Some(key) => match key.take_run() {
-                Ok(permit) => Some(permit),
-                Err(error) => return refuse("key", error),
-            },
-        };
-        inner
-            .runs
-            .forget_ended(inner.limits.keep_ended, inner.limits.ended_runs);
         let log = Arc::new(EventLog::new(LogLimits {
             events: inner.limits.events,
             bytes: inner.limits.event_bytes,
@@ -65,19 +53,19 @@ impl Service {
         let sink = {
             let (service, log, team) = (self.clone(), log.clone(), team.clone());
             let recording = recording.clone();
-            Box::new(move |event| {
+            Box::new(move |event, cut_off| {
                 let metrics = &service.0.metrics;
                 metrics.observe(team.name(), &event, |tool| team.has_tool(tool));
                 if let Some(recording) = &recording {
                     recording.observe(&event);
                 }
-                log.push(event);
+                log.push_end(event, cut_off);
             })
         };
         let stored = request.conversation.clone();
         let is_resumed = matches!(request.start, RunStart::Resume(_));
         let prepared = team.prepare(request, sink)?;
-        let record = Arc::new(RunRecord::new(
+        let mut record = RunRecord::new(
             id,
             caller.tenant.clone(),
             team.name().into(),
@@ -85,15 +73,11 @@ impl Service {
             log,
             prepared.stop.clone(),
             identity.idempotency_key,
-        ));
-        match inner.runs.insert(&record, inner.limits.runs) {
-            Insertion::Done => {}
-            Insertion::Known(known) => return Ok(known),
-            Insertion::Full => {
-                let message = "too many runs are under way";
-                let error = ServiceError::new(ServiceErrorKind::Unavailable, message);
-                return refuse("runs", error.retry_after(Duration::from_secs(1)));
-            }
+        );
+        record.is_temporary = identity.is_temporary;
+        let record = Arc::new(record);
+        if let Insertion::Known(known) = inner.runs.insert(&record)? {
+            return Ok(known);
         }
         inner.metrics.run_started();
         if let (Some(recordings), Some(recording)) = (&inner.recordings, &recording) {
@@ -117,6 +101,13 @@ impl Service {
             let began = Instant::now();
             // A panic in the task must not leave the run in the list of those that are under way.
             let limits = service.0.limits.clone();
+            let temporary = stored.filter(|_| identity.is_temporary);
+            if let Some(conversation) = temporary.as_ref().filter(|_| !is_resumed)
+                && let Err(error) = temporary::create(conversation).await
+            {
+                // The run finds out whether the store works.
+                tracing::warn!(%error, "a temporary conversation could not be created");
+            }
             let end = match tokio::spawn(within_time(prepared.future, prepared.stop, limits)).await
             {
                 Ok(end) => end,
@@ -128,15 +119,15 @@ impl Service {
             if let Some(at) = end.wait {
                 running.set_wait(at);
             }
-            let is_kept = !identity.is_temporary || end.status == EndStatus::Interrupted;
-            if let Some(conversation) = stored.filter(|_| identity.is_temporary) {
-                end_temporary(&conversation, end.status).await;
-            } else {
-                let noted = service.note_wait(&caller, &team, &running, end.status, is_resumed);
-                let waits = noted.await;
-                if is_resumed {
-                    service.end_resumption(&running, end.status, waits).await;
-                }
+            if let Some(conversation) = &temporary {
+                let end = temporary_end(&running, &team, end.status);
+                temporary::end(conversation, end).await;
+            }
+            let noted = service.note_wait(&caller, &team, &running, end.status, is_resumed);
+            let waits = noted.await;
+            if let Some(wait) = identity.resumed_from {
+                let ended = service.end_resumption(&running, wait, end.status, waits);
+                ended.await;
             }
             let cost = cost(&prices, &end.request_usage);
             if let Some(key) = &caller.key {
@@ -159,12 +150,20 @@ impl Service {
             if let Some(recording) = recording {
                 recording.end(status, end.usage);
             }
+            let is_kept = match &temporary {
+                Some(_) => end.status == EndStatus::Interrupted,
+                None => running.conversation.is_some(),
+            };
             if let (Some(recordings), Some(id), false) =
                 (&service.0.recordings, &running.conversation, is_kept)
             {
                 recordings.forget(&running.tenant, id);
             }
             service.0.runs.ended(&running, &end);
+            if !is_kept {
+                service.0.runs.forget(&running.id);
+            }
+            drop(slot);
             running.log.close();
             service.tell_of_run(&running, status);
             tracing::info!(
@@ -210,11 +209,11 @@ impl Service {
         Some(SessionRecording(recording))
     }
 
-    /// Tells clients that a run and its conversation have changed.
+    /// Tells clients that a run has changed, and its conversation if that is listed.
     fn tell_of_run(&self, run: &RunRecord, status: &'static str) {
         let changes = &self.0.changes;
         let conversation = run.conversation.clone();
-        if let Some(id) = conversation.clone() {
+        if let Some(id) = conversation.clone().filter(|_| !run.is_temporary) {
             let change = "changed";
             let change = Change::Conversation(ConversationChange { id, change });
             changes.tell(&run.tenant, change);
@@ -253,22 +252,22 @@ fn cost(prices: &[(Arc<str>, Price)], usage: &[RequestUsage]) -> f64 {
 /// The identity of a run.
 pub(super) struct RunIdentity {
     pub(super) id: Option<Arc<str>>,
-    pub(super) idempotency_key: Option<Arc<str>>,
+    pub(super) idempotency_key: Option<IdempotencyKey>,
+    pub(super) admission: Option<Admission>,
     pub(super) is_temporary: bool,
+    /// The wait that a decision or an answer was for.
+    pub(super) resumed_from: Option<Revision>,
     pub(super) follower: Option<Follower>,
 }
 
-/// Deletes the conversation of a client that keeps its conversations itself, unless it waits.
-async fn end_temporary(conversation: &Conversation, status: EndStatus) {
-    let ended = if status == EndStatus::Interrupted {
-        let time = SystemTime::now() + KEEP_WAITING;
-        conversation.expire_at(time).await
+/// What a temporary conversation is kept for after its run.
+fn temporary_end(run: &RunRecord, team: &ServedTeam, status: EndStatus) -> TemporaryEnd {
+    if status != EndStatus::Interrupted {
+        TemporaryEnd::Ended
+    } else if is_interrupted(run, team) {
+        TemporaryEnd::WaitsForPeople
     } else {
-        let store = conversation.conversations();
-        store.delete(conversation.name()).await.map(drop)
-    };
-    if let Err(error) = ended {
-        tracing::warn!(%error, "a temporary conversation could not be removed");
+        TemporaryEnd::WaitsForClient
     }
 }
 

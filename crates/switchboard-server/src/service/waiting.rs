@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::Run;
 use switchboard_core::approval::{Decision, DecisionError, Interruption, InterruptionKind};
 use switchboard_core::conversation::{Conversation, ConversationStore, Revision};
 use switchboard_core::people::PersonAnswer;
 use switchboard_core::tool::ToolOutput;
+use switchboard_core::{Item, Run};
 
 use super::resumptions::NewResumption;
 use super::start::RunIdentity;
@@ -43,6 +43,22 @@ struct WaitingRun {
     conversation: Conversation,
     run: Run,
     at: Revision,
+}
+
+/// The outputs of calls of a client's tools, and the messages after them.
+#[derive(Debug, Default)]
+pub(crate) struct GivenOutputs {
+    /// The outputs by the identifiers of their calls.
+    pub(crate) outputs: Vec<(Arc<str>, ToolOutput)>,
+    pub(crate) added: Vec<Item>,
+}
+
+/// What came of outputs of a client's tools.
+pub(crate) enum OutputsGiven {
+    /// Their run goes on.
+    Resumed(Arc<RunRecord>),
+    /// No such call waits; the options were not used.
+    NotWaiting(Box<MessageOptions>),
 }
 
 /// A wait that nobody else can end by going on with the run.
@@ -154,33 +170,51 @@ impl Service {
         self.resume_noted(caller, id, wait, options).await
     }
 
-    /// Gives the outputs of a client's tools, and goes on with their run. Returns `None` if no such call waits.
+    /// Gives the outputs of a client's tools, and goes on with their run, if such a call waits.
     pub(crate) async fn give_outputs(
         &self,
         caller: &Caller,
         id: &str,
-        outputs: Vec<(Arc<str>, ToolOutput)>,
+        given: GivenOutputs,
         mut options: MessageOptions,
-    ) -> Result<Option<Arc<RunRecord>>, ServiceError> {
+    ) -> Result<OutputsGiven, ServiceError> {
         let conversation = self.conversation(caller, id)?;
         let run = conversation.waiting_run().await;
-        let Some(mut run) = run.map_err(|error| ServiceError::of_store(&error))? else {
-            return Ok(None);
+        let run = run.map_err(|error| ServiceError::of_store(&error))?;
+        let waiting = run.and_then(|run| Some((run.waits_at()?, run)));
+        let Some((at, mut run)) = waiting.filter(|_| !given.outputs.is_empty()) else {
+            return Ok(OutputsGiven::NotWaiting(Box::new(options)));
         };
         let team = self.team_of(caller, &conversation).await?;
-        let is_waiting = |call_id: &Arc<str>| {
-            let waiting = run.interruptions();
-            let mut calls = waiting.iter().filter(|call| team.is_client_call(call));
-            calls.any(|call| call.call_id == *call_id)
-        };
-        if !outputs.iter().any(|(call_id, _)| is_waiting(call_id)) {
-            return Ok(None);
+        if !waits_for_any(&team, &run, &given.outputs) {
+            return Ok(OutputsGiven::NotWaiting(Box::new(options)));
         }
+        options.added = given.added;
         add_input(&mut run, &mut options)?;
-        give(&team, &mut run, outputs, &mut options)?;
-        self.resume(caller, id, conversation, run, options)
-            .await
-            .map(Some)
+        give(&team, &mut run, given.outputs, &mut options)?;
+        let wait = WaitingRun {
+            conversation,
+            run,
+            at,
+        };
+        let run = self.resume_noted(caller, id, wait, options).await?;
+        Ok(OutputsGiven::Resumed(run))
+    }
+
+    /// Returns `true` if a conversation waits for one of these outputs of a client's tools.
+    pub(crate) async fn waits_for_outputs(
+        &self,
+        caller: &Caller,
+        id: &str,
+        outputs: &[(Arc<str>, ToolOutput)],
+    ) -> Result<bool, ServiceError> {
+        let conversation = self.conversation(caller, id)?;
+        let run = conversation.waiting_run().await;
+        let Some(run) = run.map_err(|error| ServiceError::of_store(&error))? else {
+            return Ok(false);
+        };
+        let team = self.team_of(caller, &conversation).await?;
+        Ok(waits_for_any(&team, &run, outputs))
     }
 
     /// The calls and people that a conversation waits for; `None` if nothing waits.
@@ -241,8 +275,7 @@ impl Service {
         let run = conversation.waiting_run().await.map_err(failed)?;
         match run.and_then(|run| Some((run.waits_at()?, run))) {
             Some((at, _)) if expected.is_some_and(|expected| expected != at) => {
-                let message = "another decision or answer came first";
-                Err(ServiceError::new(ServiceErrorKind::Conflict, message))
+                Err(decided_before())
             }
             Some((at, run)) => Ok(WaitingRun {
                 conversation,
@@ -269,17 +302,8 @@ impl Service {
     ) -> Result<Arc<RunRecord>, ServiceError> {
         let (service, caller, id) = (self.clone(), caller.clone(), Arc::<str>::from(id));
         // A client that disconnects must not leave the record of a run that has not begun.
-        let resumed = tokio::spawn(async move {
-            if options.is_temporary {
-                let WaitingRun {
-                    conversation, run, ..
-                } = wait;
-                return service
-                    .resume(&caller, &id, conversation, run, options)
-                    .await;
-            }
-            service.note_and_resume(&caller, &id, wait, options).await
-        });
+        let resumed =
+            tokio::spawn(async move { service.note_and_resume(&caller, &id, wait, options).await });
         resumed.await.map_err(|_| ServiceError::panicked())?
     }
 
@@ -300,6 +324,7 @@ impl Service {
             None => random_id("run")?,
         };
         options.run_id = Some(run_id.clone());
+        options.wait = Some(at);
         // Until the run is in the list of runs.
         let _beginning = self.0.beginning.add(&run_id);
         let resumption = NewResumption {
@@ -307,13 +332,31 @@ impl Service {
             run: &run_id,
             wait: at,
         };
-        self.begin_resumption(caller, resumption).await?;
-        let resumed = self.resume(caller, id, conversation, run, options).await;
+        self.begin_resumption(caller, &resumption).await?;
+        let resumed = match self.check_wait(&conversation, at).await {
+            Ok(()) => self.resume(caller, id, conversation, run, options).await,
+            Err(error) => Err(error),
+        };
         // A request that was sent twice has the run of the first one.
         if !resumed.as_ref().is_ok_and(|run| run.id == run_id) {
-            self.forget_resumption(&caller.tenant, id, &run_id).await;
+            self.forget_resumption(&caller.tenant, &resumption).await;
         }
         resumed
+    }
+
+    /// Checks that a conversation still has the wait at a place: another decision may have been carried out since it was
+    /// read.
+    async fn check_wait(
+        &self,
+        conversation: &Conversation,
+        at: Revision,
+    ) -> Result<(), ServiceError> {
+        let run = conversation.waiting_run().await;
+        let run = run.map_err(|error| ServiceError::of_store(&error))?;
+        if run.and_then(|run| run.waits_at()) == Some(at) {
+            return Ok(());
+        }
+        Err(decided_before())
     }
 
     async fn resume(
@@ -339,7 +382,9 @@ impl Service {
         let identity = RunIdentity {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
+            admission: options.admission,
             is_temporary: options.is_temporary,
+            resumed_from: options.wait,
             follower: options.follower,
         };
         self.start(caller, &team, Some(id.into()), request, identity)
@@ -353,6 +398,22 @@ fn add_input(run: &mut Run, options: &mut MessageOptions) -> Result<(), ServiceE
     }
     run.add_input(std::mem::take(&mut options.added))
         .map_err(conflict)
+}
+
+/// Returns `true` if a run waits for one of these outputs of a client's tools.
+fn waits_for_any(team: &ServedTeam, run: &Run, outputs: &[(Arc<str>, ToolOutput)]) -> bool {
+    let waiting = run.interruptions();
+    let mut calls = waiting.iter().filter(|call| team.is_client_call(call));
+    calls.any(|call| {
+        let mut outputs = outputs.iter();
+        outputs.any(|(call_id, _)| call.call_id == *call_id)
+    })
+}
+
+/// The error of a decision or an answer that came after another one.
+fn decided_before() -> ServiceError {
+    let message = "another decision or answer came first";
+    ServiceError::new(ServiceErrorKind::Conflict, message)
 }
 
 /// Gives the outputs of those calls of the client's tools that wait.

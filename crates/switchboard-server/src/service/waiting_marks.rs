@@ -239,7 +239,7 @@ impl Service {
 }
 
 /// Returns `true` if a run that was interrupted waits for more than calls that the client of a protocol carries out.
-fn is_interrupted(run: &RunRecord, team: &ServedTeam) -> bool {
+pub(super) fn is_interrupted(run: &RunRecord, team: &ServedTeam) -> bool {
     let last = run.log.last();
     match last.as_ref().map(|last| &last.event.kind) {
         Some(EventKind::RunInterrupted { interruptions, .. }) => {

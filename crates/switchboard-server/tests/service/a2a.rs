@@ -7,7 +7,6 @@ mod refused;
 mod several_processes;
 mod tasks;
 mod waiting;
-mod watched_store;
 
 use std::sync::Arc;
 

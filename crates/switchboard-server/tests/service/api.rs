@@ -1,8 +1,10 @@
 //! The service's own API.
 
 use serde_json::{Value, json};
+use switchboard_core::conversation::Conversations;
 
 use crate::support::{Answer, SseEvent, TestServer, answer, until, with_json};
+use crate::watched_store::WatchedStore;
 
 fn kinds(events: &[SseEvent]) -> Vec<String> {
     events
@@ -11,7 +13,7 @@ fn kinds(events: &[SseEvent]) -> Vec<String> {
         .collect()
 }
 
-fn texts(conversation: &Answer) -> Vec<String> {
+pub(crate) fn texts(conversation: &Answer) -> Vec<String> {
     let items = conversation.ok()["items"].as_array().unwrap().clone();
     let content = |entry: &Value| match &entry["content"]["content"] {
         Value::String(text) => Some(text.clone()),
@@ -154,6 +156,54 @@ async fn a_message_that_is_sent_twice_with_one_idempotency_key_is_one() {
     assert_eq!(first["id"], second["id"]);
     let shown = server.client.get("/api/conversations/c1").await;
     assert_eq!(texts(&shown), ["hello", "Triage: you said hello"]);
+}
+
+#[tokio::test]
+async fn an_idempotency_key_that_was_sent_with_another_message_is_refused() {
+    let server = TestServer::start().await;
+    let send = async |id: &str, body: Value| {
+        let path = format!("/api/conversations/{id}/messages");
+        let request = with_json(server.client.request("POST", &path), &body);
+        answer(request.header("Idempotency-Key", "k1")).await
+    };
+    let first = send("c1", json!({"input": "hello"})).await.ok();
+    let refused = (422, "idempotency_key_reused".to_owned());
+    let other = send("c2", json!({"input": "hello"})).await;
+    assert_eq!(other.error_code(), refused);
+    let other = send("c1", json!({"input": "good bye"})).await;
+    assert_eq!(other.error_code(), refused);
+    // It may be read otherwise.
+    let same = send("c1", json!({"input": "hello", "stream": true})).await;
+    assert_eq!(same.headers["x-run-id"], first["id"].as_str().unwrap());
+}
+
+#[tokio::test]
+async fn of_two_decisions_at_once_one_is_carried_out_and_the_other_is_refused() {
+    let watched = WatchedStore::new(&Conversations::in_memory());
+    let store = Conversations::new(watched.clone());
+    let server = TestServer::with(|builder| builder.conversations(store)).await;
+    let client = &server.client;
+    let body = json!({"input": "refund my bill"});
+    let waiting = client.post("/api/conversations/c1/messages", body).await;
+    let call = waiting.ok()["waiting"][0]["call_id"].clone();
+    let decide = async || {
+        let body = json!({"decisions": [{"call_id": call, "approve": true}]});
+        client.post("/api/conversations/c1/decisions", body).await
+    };
+    // Both have read the wait before either has taken it.
+    watched.hold_back("~resumed/");
+    let (late, first) = tokio::join!(decide(), async {
+        until(async || watched.is_held()).await;
+        let first = decide().await;
+        watched.release();
+        first
+    });
+    assert_eq!(first.ok()["status"], "completed");
+    assert_eq!(late.error_code(), (409, "conflict".to_owned()));
+    let runs = client.get("/api/runs").await.ok();
+    let runs = runs["runs"].as_array().unwrap().iter();
+    let failed = runs.filter(|run| run["status"] == "failed");
+    assert_eq!(failed.count(), 0);
 }
 
 #[tokio::test]

@@ -1,5 +1,11 @@
 //! OpenAI's protocols.
 
+#[cfg(feature = "http-models")]
+mod incomplete;
+mod lost;
+mod repeated;
+mod temporary;
+
 use serde_json::{Value, json};
 use switchboard_core::conversation::Conversations;
 
@@ -242,6 +248,34 @@ async fn a_client_that_keeps_its_conversation_goes_on_with_the_agent_that_called
             .all(|one| !one["id"].as_str().unwrap().starts_with("temp_")),
         "{left:?}"
     );
+}
+
+#[tokio::test]
+async fn a_clients_tool_is_called_though_another_agent_has_one_of_its_name() {
+    let server = TestServer::start().await;
+    let refund = json!({"type": "function", "name": "refund", "parameters": {"type": "object"}});
+    let body = json!({"model": "support", "input": "refund please", "tools": [refund]});
+    let first = server.client.post("/v1/responses", body).await.ok();
+    let call = &first["output"][0];
+    assert_eq!(
+        (&call["type"], &call["name"], &call["agent"]),
+        (&json!("function_call"), &json!("refund"), &json!("Triage")),
+        "{first}"
+    );
+    let output =
+        json!({"type": "function_call_output", "call_id": call["call_id"], "output": "done"});
+    let body = json!({"model": "support", "input": [output], "previous_response_id": first["id"]});
+    let second = server.client.post("/v1/responses", body).await.ok();
+    assert_eq!(output_text(&second), "Triage: I got done.");
+
+    // The tool of the agent that has one waits for its approval.
+    let body = json!({"model": "support", "input": "refund my bill", "tools": [refund]});
+    let third = server.client.post("/v1/responses", body).await.ok();
+    assert_eq!(third["incomplete_details"]["reason"], "waiting");
+    let call = &third["switchboard"]["waiting"][0]["call_id"];
+    let output = json!({"type": "function_call_output", "call_id": call, "output": "done"});
+    let body = json!({"model": "support", "input": [output], "previous_response_id": third["id"]});
+    assert_eq!(server.client.post("/v1/responses", body).await.status, 400);
 }
 
 #[tokio::test]

@@ -236,12 +236,16 @@ async fn recordings_are_bounded_and_go_with_their_conversation() {
 async fn the_recording_of_a_conversation_that_is_not_stored_goes_with_it() {
     let server = recording_server().await;
     let client = &server.client;
-    let body = json!({"model": "support", "input": "hidden", "store": false});
-    client.post("/v1/responses", body).await.ok();
     let last = async || client.get("/api/runs").await.ok()["runs"][0].clone();
-    crate::support::until(|| async { last().await["status"] == "completed" }).await;
+    let body = json!({"model": "support", "input": "slow hidden", "store": false, "stream": true});
+    let request = crate::support::with_json(client.request("POST", "/v1/responses"), &body);
+    let stream = client.open(request).await;
     let run = last().await["id"].as_str().unwrap().to_owned();
     let path = format!("/api/runs/{run}/recording");
+    assert_eq!(client.get(&path).await.status, 200);
+    server.model.gate.add_permits(1);
+    stream.rest().await;
+    crate::support::until(|| async { last().await.is_null() }).await;
     assert_eq!(client.get(&path).await.status, 404);
     let body = json!({"model": "support", "input": "kept"});
     client.post("/v1/responses", body).await.ok();

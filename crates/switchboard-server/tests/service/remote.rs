@@ -37,7 +37,7 @@ async fn tasks(client: &Client) -> Vec<Value> {
 }
 
 /// Answers every request with one response, and returns the address.
-async fn serve(head: &str, body: &str) -> String {
+pub(crate) async fn serve(head: &str, body: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let length = body.len();

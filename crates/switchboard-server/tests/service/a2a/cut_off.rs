@@ -10,12 +10,12 @@ use switchboard_core::conversation::{
 use switchboard_server::Limits;
 use tokio::sync::Semaphore;
 
-use super::watched_store::WatchedStore;
 use super::{
     AGENT, approval, approve, begin, begin_approval, error_code, listed, message, reply, request,
     result, send, slow_refunds, state, summary, texts,
 };
 use crate::support::{PATIENCE, SseEvent, TestServer, until, with_json};
+use crate::watched_store::WatchedStore;
 
 /// A server with a store, whose messages do not wait long for their conversation.
 async fn impatient(store: Conversations) -> TestServer {

@@ -6,11 +6,11 @@ use switchboard_core::conversation::{
     Commit, ConversationStore, Conversations, Entry, EntryContent, Expected,
 };
 
-use super::watched_store::WatchedStore;
 use super::{
     AGENT, approve, begin, error_code, listed, message, reply, request, result, send, state, texts,
 };
 use crate::support::{TestServer, until};
+use crate::watched_store::WatchedStore;
 
 #[tokio::test]
 async fn tasks_are_listed_newest_first_with_a_cursor_and_filters() {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use switchboard_core::conversation::Conversations;
 use tokio::sync::Semaphore;
 
-use super::watched_store::WatchedStore;
 use super::{
     AGENT, approve, begin, begin_approval, call, error_code, listed, message, reply, request,
     result, send, slow_refunds, state, summary, texts, until_said,
 };
 use crate::support::{TestServer, until, with_json};
+use crate::watched_store::WatchedStore;
 
 /// Two processes, as far as the store can tell.
 async fn two_servers() -> (TestServer, TestServer) {

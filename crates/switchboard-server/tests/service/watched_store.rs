@@ -12,11 +12,12 @@ use switchboard_core::conversation::{
 use tokio::sync::Semaphore;
 
 #[derive(Clone)]
-pub(super) struct WatchedStore {
+pub(crate) struct WatchedStore {
     inner: Conversations,
     reads: Arc<AtomicUsize>,
     faults: Arc<Mutex<Faults>>,
     is_held: Arc<AtomicBool>,
+    has_failed_writes: Arc<AtomicBool>,
     release: Arc<Semaphore>,
 }
 
@@ -34,37 +35,43 @@ fn is_meant(prefix: Option<&String>, id: &str) -> bool {
 }
 
 impl WatchedStore {
-    pub(super) fn new(inner: &Conversations) -> Self {
+    pub(crate) fn new(inner: &Conversations) -> Self {
         Self {
             inner: inner.clone(),
             reads: Arc::default(),
             faults: Arc::default(),
             is_held: Arc::default(),
+            has_failed_writes: Arc::default(),
             release: Arc::new(Semaphore::new(0)),
         }
     }
 
     /// The number of tasks that were read since this was asked last.
-    pub(super) fn take_reads(&self) -> usize {
+    pub(crate) fn take_reads(&self) -> usize {
         self.reads.swap(0, Ordering::SeqCst)
     }
 
     /// Holds the next commit to a name that begins so back, until [`Self::release`].
-    pub(super) fn hold_back(&self, prefix: &str) {
+    pub(crate) fn hold_back(&self, prefix: &str) {
         self.faults.lock().unwrap().held = Some(prefix.to_owned());
     }
 
     /// Lets all commits and deletions of names that begin so fail, until [`Self::heal`].
-    pub(super) fn fail_writes(&self, prefix: &str) {
+    pub(crate) fn fail_writes(&self, prefix: &str) {
         self.faults.lock().unwrap().failing_writes = Some(prefix.to_owned());
     }
 
     /// Lets all reads of names that begin so fail, until [`Self::heal`].
-    pub(super) fn fail_reads(&self, prefix: &str) {
+    pub(crate) fn fail_reads(&self, prefix: &str) {
         self.faults.lock().unwrap().failing_reads = Some(prefix.to_owned());
     }
 
-    pub(super) fn heal(&self) {
+    /// Returns `true` once a write has failed.
+    pub(crate) fn has_failed_writes(&self) -> bool {
+        self.has_failed_writes.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn heal(&self) {
         *self.faults.lock().unwrap() = Faults::default();
     }
 
@@ -77,7 +84,10 @@ impl WatchedStore {
 
     fn write_fault(&self, id: &str) -> Result<(), BoxError> {
         match is_meant(self.faults.lock().unwrap().failing_writes.as_ref(), id) {
-            true => Err("the store cannot be written".into()),
+            true => {
+                self.has_failed_writes.store(true, Ordering::SeqCst);
+                Err("the store cannot be written".into())
+            }
             false => Ok(()),
         }
     }
@@ -92,16 +102,16 @@ impl WatchedStore {
         is_held
     }
 
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.is_held.load(Ordering::SeqCst)
     }
 
     /// Returns `true` once for a commit that is held back.
-    pub(super) fn take_is_held(&self) -> bool {
+    pub(crate) fn take_is_held(&self) -> bool {
         self.is_held.swap(false, Ordering::SeqCst)
     }
 
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         self.release.add_permits(1);
     }
 }
