@@ -77,7 +77,7 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
 /// The destination of the events of runs.
 fn sink(output: &args::OutputOptions, look: Look, team: &LoadedTeam) -> Box<dyn EventSink> {
     if output.json {
-        Box::new(JsonLines(io::stdout()))
+        Box::new(JsonLines::new(io::stdout(), look.language))
     } else if output.quiet {
         Box::new(Answers::new(io::stdout(), look.language))
     } else {

@@ -51,7 +51,7 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     let (sink, out): (Box<dyn EventSink>, Box<dyn Write + Send>) = if args.json {
         // Events alone are on standard output.
         (
-            Box::new(JsonLines(io::stdout())),
+            Box::new(JsonLines::new(io::stdout(), look.language)),
             Box::new(anstream::stderr()),
         )
     } else {

@@ -70,7 +70,7 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
     conversation.check().await?;
     conversation.give_now().await?;
     let mut sink: Box<dyn EventSink> = if args.json {
-        Box::new(JsonLines(io::stdout()))
+        Box::new(JsonLines::new(io::stdout(), look.language))
     } else if args.transcript {
         Box::new(Transcript::new(anstream::stdout(), look.language))
     } else {
