@@ -14,7 +14,7 @@ pub(crate) fn write(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
     let is_special =
         |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
     for (path, bytes) in files.iter().filter(|(path, _)| is_special(path)) {
-        fs::write(path, bytes).map_err(|error| Failure::unwritable(path, &error))?;
+        write_special(path, bytes).map_err(|error| Failure::unwritable(path, &error))?;
     }
     let plain = files.iter().filter(|(path, _)| !is_special(path));
     let files: Vec<(PathBuf, &[u8])> = plain
@@ -45,6 +45,34 @@ pub(crate) fn write(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
         }
     }
     renamed
+}
+
+/// Writes to a device or a pipe. A pipe must have a reader: waiting for one could not be interrupted.
+#[cfg(unix)]
+fn write_special(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+    let nonblocking = OFlags::NONBLOCK;
+    let flags = i32::try_from(nonblocking.bits()).unwrap_or_default();
+    let mut options = fs::OpenOptions::new();
+    let opened = options.write(true).custom_flags(flags).open(path);
+    let mut file = opened.map_err(|error| match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::NXIO) => {
+            io::Error::new(io::ErrorKind::NotConnected, "nothing reads from this pipe")
+        }
+        _ => error,
+    })?;
+    // A reader that is slow is waited for.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - nonblocking)?;
+    file.write_all(bytes)
+}
+
+#[cfg(not(unix))]
+fn write_special(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
 }
 
 /// The temporary path of a file: in the same folder, so that it can be renamed.
@@ -103,7 +131,10 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::read(pipe).unwrap()
         });
-        write(&[(pipe.clone(), b"new")]).unwrap();
+        // Until it reads, nothing is written.
+        while write(&[(pipe.clone(), b"new")]).is_err() {
+            std::thread::yield_now();
+        }
         assert_eq!(reader.join().unwrap(), b"new");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     }

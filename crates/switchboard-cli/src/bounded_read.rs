@@ -1,6 +1,6 @@
 //! Reads files, pipes and lines up to a size, so that one without an end does not fill the memory.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
@@ -12,6 +12,15 @@ const MAX_LINE: u64 = 64 << 20;
 /// Reads a file as text.
 pub(crate) fn file(path: &Path) -> io::Result<String> {
     text(File::open(path)?)
+}
+
+/// Returns `true` for a file of `/proc` or `/sys`. They look like plain files of no size, and some have no end or make
+/// their reader wait.
+pub(crate) fn is_of_system(path: &Path) -> bool {
+    let is_plain = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let path = fs::canonicalize(path);
+    let folders = ["/proc", "/sys"];
+    is_plain && path.is_ok_and(|path| folders.iter().any(|folder| path.starts_with(folder)))
 }
 
 /// Reads everything as text.

@@ -21,6 +21,8 @@ mod worker;
 
 use std::io;
 
+use switchboard_sessions::Access;
+
 use crate::args::{self, Cli, Command};
 use crate::conversation::Conversation;
 use crate::conversation_store::ConversationStore;
@@ -77,7 +79,7 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
 /// The destination of the events of runs.
 fn sink(output: &args::OutputOptions, look: Look, team: &LoadedTeam) -> Box<dyn EventSink> {
     if output.json {
-        Box::new(JsonLines(io::stdout()))
+        Box::new(JsonLines::new(io::stdout(), look.language))
     } else if output.quiet {
         Box::new(Answers::new(io::stdout(), look.language))
     } else {
@@ -85,10 +87,11 @@ fn sink(output: &args::OutputOptions, look: Look, team: &LoadedTeam) -> Box<dyn 
     }
 }
 
-/// Opens the conversation of the command line, and its trace file.
+/// Opens the conversation of the command line, and its trace file. `access` is that to the store of its session.
 async fn open_conversation(
     team: LoadedTeam,
     args: &args::TalkOptions,
+    access: Access,
 ) -> Result<(Conversation, Option<TraceFile>), Failure> {
     let trace = args.trace.as_deref().map(TraceFile::create).transpose()?;
     let address = match (&args.session, &args.store) {
@@ -98,7 +101,7 @@ async fn open_conversation(
     };
     let store = match &args.session {
         None => ConversationStore::in_memory(),
-        Some(name) => ConversationStore::open(name, address.as_deref()).await?,
+        Some(name) => ConversationStore::open(name, address.as_deref(), access).await?,
     };
     let conversation = Conversation::new(team, store, args.agent.as_deref(), trace.clone()).await?;
     let mut conversation = conversation.take_over(args.force);

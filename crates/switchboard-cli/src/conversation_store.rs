@@ -1,12 +1,15 @@
 //! The storage of a conversation: in memory, or with `--session NAME` in a store.
 
+use std::io;
+use std::path::Path;
+
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
     Conversation, ConversationError, ConversationErrorKind, Conversations, Entry,
 };
 use switchboard_core::items::Items;
 use switchboard_core::{Run, Session as _};
-use switchboard_sessions::{Access, EncryptedStore, StoreError};
+use switchboard_sessions::{Access, EncryptedStore, Keys, StoreError};
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
@@ -35,14 +38,21 @@ impl ConversationStore {
 
     /// Opens the session of this name. The store is that of `address`, or else the database of the
     /// data folder. It is encrypted if the environment has a key.
-    pub(crate) async fn open(name: &str, address: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        name: &str,
+        address: Option<&str>,
+        access: Access,
+    ) -> Result<Self, Failure> {
         if name.trim().is_empty() {
             return Err(Failure::usage(
                 "the session's name is empty",
                 "give it one, as in --session tuesday",
             ));
         }
-        let conversations = open_encrypted(address, Access::Create, failure).await?;
+        let conversations = match access {
+            Access::Create => open_encrypted(address, access, failure).await?,
+            access => open_existing(address, access).await?,
+        };
         Ok(Self::of(conversations.get(name)))
     }
 
@@ -133,10 +143,21 @@ pub(crate) async fn open_existing(
     address: Option<&str>,
     access: Access,
 ) -> Result<Conversations, Failure> {
-    if address.is_none() && !data_folder::find()?.join(DATABASE).exists() {
-        return encrypted(Conversations::in_memory());
+    if address.is_none() && has_no_database(&data_folder::find()?) {
+        let keys = store_keys::of_environment()?;
+        return Ok(encrypted(Conversations::in_memory(), keys));
     }
     open_encrypted(address, access, unusable).await
+}
+
+/// Returns `true` if there is no database in the data folder. One that may not be looked for may be there, and a link that
+/// leads nowhere is to lead to one.
+fn has_no_database(folder: &Path) -> bool {
+    let is_absent = |path: &Path| {
+        let found = path.symlink_metadata();
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    is_absent(folder) || folder.is_dir() && is_absent(&folder.join(DATABASE))
 }
 
 /// Opens the store of a service as [`open_all`] does.
@@ -153,7 +174,7 @@ async fn open_encrypted(
     failure: impl FnOnce(StoreError) -> Failure,
 ) -> Result<Conversations, Failure> {
     // A key that is wrong is told before a store is created.
-    store_keys::of_environment()?;
+    let keys = store_keys::of_environment()?;
     let address = match (address, access) {
         (Some(address), _) => address.to_owned(),
         (None, access) => {
@@ -165,15 +186,15 @@ async fn open_encrypted(
         }
     };
     let conversations = switchboard_sessions::open_with(&address, access).await;
-    encrypted(conversations.map_err(failure)?)
+    Ok(encrypted(conversations.map_err(failure)?, keys))
 }
 
-/// Encrypts conversations if the environment has a key.
-fn encrypted(conversations: Conversations) -> Result<Conversations, Failure> {
-    Ok(match store_keys::of_environment()? {
+/// Encrypts conversations if there are keys.
+fn encrypted(conversations: Conversations, keys: Option<Keys>) -> Conversations {
+    match keys {
         Some(keys) => Conversations::new(EncryptedStore::new(conversations, keys)),
         None => conversations,
-    })
+    }
 }
 
 /// Advice on a store that cannot be used.

@@ -36,23 +36,40 @@ pub(crate) trait EventSink {
     }
 }
 
-/// Writes each event as a line of JSON, and advice to standard error.
-pub(crate) struct JsonLines<W>(pub(crate) W);
+/// Writes each event as a line of JSON, and failures and advice to standard error.
+pub(crate) struct JsonLines<W> {
+    out: W,
+    /// The language of standard error.
+    language: Language,
+}
+
+impl<W: Write> JsonLines<W> {
+    /// Writes the events to `out`.
+    pub(crate) fn new(out: W, language: Language) -> Self {
+        Self { out, language }
+    }
+
+    /// Returns the destination of the events.
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+}
 
 impl<W: Write> EventSink for JsonLines<W> {
     fn write(&mut self, line: &EventLine) -> io::Result<()> {
-        writeln!(self.0, "{}", line.to_json()?)?;
-        self.0.flush()
+        writeln!(self.out, "{}", line.to_json()?)?;
+        self.out.flush()
     }
 
     fn write_failure(&mut self, message: &str) -> io::Result<()> {
-        // A closed standard error is no reason to fail.
-        let _ = writeln!(anstream::stderr(), "error: {message}");
+        write_error(message, self.language);
         Ok(())
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {
-        let _ = writeln!(anstream::stderr(), "help: {help}");
+        let help = translate(help, self.language);
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(anstream::stderr(), "{} {help}", self.language.help());
         Ok(())
     }
 }

@@ -120,6 +120,7 @@ impl Failure {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "make room on the disk, or name another place"
             }
+            io::ErrorKind::NotConnected => "start the program that reads it first, or name a file",
             _ => "check that the folder exists, is yours, and has room",
         };
         Self::usage(message, help)

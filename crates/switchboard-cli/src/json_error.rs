@@ -1,7 +1,9 @@
 //! Errors of JSON in plain words.
 
+use serde_json::error::Category;
+
 /// The library's names of what it expected, and plain ones.
-const EXPECTED: [(&str, &str); 17] = [
+const EXPECTED: [(&str, &str); 18] = [
     ("a borrowed string", "a text"),
     ("a map", "an object"),
     ("a sequence", "a list"),
@@ -19,31 +21,38 @@ const EXPECTED: [(&str, &str); 17] = [
     ("u8", "a whole number from 0 on"),
     ("unit", "null"),
     ("usize", "a whole number from 0 on"),
+    ("variant identifier", "a text"),
 ];
 
-/// Describes an error without the names of Rust's types.
+/// Describes an error without the names of Rust's types. What it quotes of the JSON stays as it is.
 pub(crate) fn describe(error: &serde_json::Error) -> String {
-    let mut text = error.to_string();
-    for (name, plain) in EXPECTED {
-        text = text.replace(&format!("expected {name}"), &format!("expected {plain}"));
+    let text = error.to_string();
+    if error.classify() != Category::Data {
+        return text;
     }
-    text = text.replace("invalid type: map", "invalid type: object");
-    // `expected struct Head`, `expected internally tagged enum Event`
-    for name in ["struct ", "enum ", "variant identifier"] {
-        let Some(start) = text.find("expected ") else {
-            break;
-        };
-        let rest = &text[start..];
-        let Some(at) = rest.find(name) else {
-            continue;
-        };
-        let end = rest[at + name.len()..]
-            .find(" at line")
-            .map_or(rest.len(), |end| at + name.len() + end);
-        text.replace_range(start..start + end, "expected an object");
-        break;
-    }
-    text
+    // What was found comes first, and may have any words.
+    let Some((found, rest)) = text.rsplit_once("expected ") else {
+        return text;
+    };
+    let (expected, place) = rest.split_at(rest.rfind(" at line ").unwrap_or(rest.len()));
+    // `struct Head`, `internally tagged enum Event`, `struct Head with 3 elements`
+    let is_type = ["struct ", "enum "]
+        .iter()
+        .any(|name| expected.contains(name));
+    let known = EXPECTED.iter().find(|(name, _)| *name == expected);
+    let expected = match known {
+        Some((_, plain)) => plain,
+        None if is_type => "an object",
+        None => expected,
+    };
+    let found = match found {
+        "invalid type: map, " => "invalid type: object, ",
+        "invalid type: sequence, " => "invalid type: list, ",
+        // A list can stand for an object, if it is as long.
+        found if is_type && found.starts_with("invalid length ") => "invalid type: list, ",
+        found => found,
+    };
+    format!("{found}expected {expected}{place}")
 }
 
 #[cfg(test)]
@@ -60,13 +69,35 @@ mod tests {
             count: u32,
         }
         let error = |json: &str| describe(&serde_json::from_str::<Inner>(json).unwrap_err());
-        assert_eq!(
-            error(r#"{"count":"x"}"#),
-            "invalid type: string \"x\", expected a whole number from 0 on at line 1 column 12"
-        );
-        assert_eq!(
-            error("7"),
-            "invalid type: integer `7`, expected an object at line 1 column 1"
-        );
+        for (json, expected) in [
+            (
+                r#"{"count":"x"}"#,
+                "invalid type: string \"x\", expected a whole number from 0 on at line 1 column 12",
+            ),
+            (
+                "7",
+                "invalid type: integer `7`, expected an object at line 1 column 1",
+            ),
+            (
+                "[]",
+                "invalid type: list, expected an object at line 1 column 2",
+            ),
+            (
+                r#"{"count":{}}"#,
+                "invalid type: object, expected a whole number from 0 on at line 1 column 9",
+            ),
+            (
+                r#"{"count":"expected a map, expected struct X"}"#,
+                "invalid type: string \"expected a map, expected struct X\", expected a whole number from 0 on \
+                 at line 1 column 44",
+            ),
+            (
+                r#"{"count":[1]}"#,
+                "invalid type: list, expected a whole number from 0 on at line 1 column 9",
+            ),
+            ("{", "EOF while parsing an object at line 1 column 1"),
+        ] {
+            assert_eq!(error(json), expected, "{json}");
+        }
     }
 }

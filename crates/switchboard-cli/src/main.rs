@@ -21,6 +21,7 @@ mod json_error;
 mod library_advice;
 mod line_reader;
 mod loaded_team;
+mod recording;
 mod run_error;
 mod screen;
 mod shell;

@@ -108,9 +108,9 @@ fn session_help(error: &Error) -> &'static str {
 fn model_help(error: &Error) -> Option<Cow<'static, str>> {
     let cause = error.cause()?.downcast_ref::<ModelError>()?;
     Some(Cow::Borrowed(match cause.kind() {
-        // A server that answers with a status is there.
-        ModelErrorKind::Timeout if cause.status().is_some() => TRY_AGAIN,
-        ModelErrorKind::Request if cause.status() == Some(409) => TRY_AGAIN,
+        // A server that answers is there.
+        ModelErrorKind::Timeout if reported_status(cause).is_some() => TRY_AGAIN,
+        ModelErrorKind::Request if reported_status(cause) == Some(409) => TRY_AGAIN,
         ModelErrorKind::Connection | ModelErrorKind::Timeout => {
             "check that the server runs and that its address is right (--base-url), or try the team \
              with --model offline"
@@ -150,6 +150,11 @@ fn model_help(error: &Error) -> Option<Cow<'static, str>> {
         }
         _ => TRY_AGAIN,
     }))
+}
+
+/// The status that the server answered with, or that it reported as the code of an error within an answer.
+fn reported_status(error: &ModelError) -> Option<u16> {
+    error.status().or_else(|| error.code()?.parse().ok())
 }
 
 /// Advice on a failure that may pass.

@@ -11,9 +11,10 @@ pub enum Access {
     /// Reading and writing. A file that does not exist is created.
     #[default]
     Create,
-    /// Reading and writing. A file that does not exist is an error.
+    /// Reading and writing. A file that does not exist or is empty is an error.
     Existing,
-    /// Reading. A file that does not exist is an error, and one that cannot be written is read as it is.
+    /// Reading. A file that does not exist or is empty is an error, and one that cannot be written is read as it is. Where
+    /// it can be written, one of an earlier version is migrated, as otherwise nothing could read it.
     Read,
 }
 
@@ -60,7 +61,7 @@ pub async fn open(address: &str) -> Result<Conversations, StoreError> {
 /// ```
 ///
 /// # Errors
-/// Returns an error as [`open`] does, and if the file does not exist and may not be created.
+/// Returns an error as [`open`] does, and if the file does not exist or is empty and may not be created.
 #[cfg_attr(
     not(feature = "sqlite"),
     allow(unused_variables, reason = "only files are not there")

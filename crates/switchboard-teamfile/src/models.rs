@@ -104,7 +104,7 @@ impl<'a> Models<'a> {
         let model = match self.specs.get(name) {
             Some(spec) => self.connect(spec)?,
             None if name == OFFLINE => OfflineModel::new().into(),
-            None => self.providers().model(name).map_err(|error| {
+            None => self.checked_providers()?.model(name).map_err(|error| {
                 let help = "or try the team with the model \"offline\", which needs no key";
                 unusable(error.to_string(), help)
             })?,
@@ -116,6 +116,23 @@ impl<'a> Models<'a> {
     /// Returns `true` if a model was created that the base URL applies to.
     pub(crate) fn uses_base_url(&self) -> bool {
         self.providers.is_some()
+    }
+
+    /// The providers, if the address of their server can be used.
+    fn checked_providers(&mut self) -> Result<&Providers, Box<Problem>> {
+        let address = match self.base_url {
+            Some(_) => None,
+            None => (self.vars)("OPENAI_BASE_URL").filter(|address| !address.trim().is_empty()),
+        };
+        if let Some(address) = address {
+            Endpoint::check_address(&address).map_err(|error| {
+                unusable(
+                    format!("OPENAI_BASE_URL cannot be used: {error}"),
+                    "write it in full, as in http://localhost:11434/v1, or unset the variable",
+                )
+            })?;
+        }
+        Ok(self.providers())
     }
 
     fn providers(&mut self) -> &Providers {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use switchboard_core::EventKind;
 use switchboard_core::guardrail::{GuardrailKind, GuardrailOutcome};
+use switchboard_sessions::Access;
 use switchboard_teamfile::TeamFile;
 
 use super::open_conversation;
@@ -37,7 +38,7 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     let team = LoadedTeam::load(&file, &args.talk.team.options, &[])?;
     let asks = Output::new(args.json);
     let approvals = Approvals::new(&args.talk.options.approve, &file, asks, look)?;
-    let (conversation, trace) = open_conversation(team, &args.talk.options).await?;
+    let (conversation, trace) = open_conversation(team, &args.talk.options, Access::Create).await?;
     // Its commands show and delete what is stored, before any message.
     conversation.check().await?;
     let is_interactive = !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();
@@ -51,7 +52,7 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     let (sink, out): (Box<dyn EventSink>, Box<dyn Write + Send>) = if args.json {
         // Events alone are on standard output.
         (
-            Box::new(JsonLines(io::stdout())),
+            Box::new(JsonLines::new(io::stdout(), look.language)),
             Box::new(anstream::stderr()),
         )
     } else {

@@ -32,7 +32,7 @@ pub(super) async fn run(args: &args::Demo, look: Look) -> Result<Exit, Failure> 
     let mut signals = Signals::listen()?;
     let approvals = Approvals::none(look);
     if args.json {
-        let mut lines = JsonLines(io::stdout());
+        let mut lines = JsonLines::new(io::stdout(), look.language);
         let mut messenger = Messenger::new(&mut conversation, &approvals, &mut lines, &mut signals);
         return messenger.send_all(&demo.messages).await;
     }

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use switchboard_core::stream::STREAM_VERSION;
-use switchboard_core::{EventKind, StreamEvent};
+use switchboard_core::EventKind;
 
 use crate::args;
 use crate::bounded_read;
@@ -15,6 +14,7 @@ use crate::event_line::EventLine;
 use crate::event_sink::EventSink as _;
 use crate::failure::{Exit, Failure};
 use crate::json_error;
+use crate::recording::{Cuts, check_version};
 use crate::screen::Screen;
 use crate::screen::style::{Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, shortened};
@@ -93,7 +93,7 @@ async fn replay(
             }
             // A line without an end is the last one, and was being written.
             Err(_) if invalid.is_recording && !bytes.ends_with(b"\n") => {
-                cuts.ends_within_line = true;
+                cuts.end_within_line();
             }
             Err(error) => invalid.add(number, json, &error)?,
         }
@@ -105,77 +105,6 @@ async fn replay(
     }
     cuts.iter().for_each(|text| warn(text, language));
     Ok(Exit::Failed)
-}
-
-/// Fails if a recording is of a version of the events that this program does not know.
-pub(super) fn check_version(event: &EventKind, name: &str) -> Result<(), Failure> {
-    match event {
-        EventKind::RunStarted { version, .. } if *version > STREAM_VERSION => Err(Failure::usage(
-            format!(
-                "{name} was recorded by a newer version of switchboard: its events have the version \
-                 {version}, and this program knows {STREAM_VERSION}"
-            ),
-            "use that version, or a newer one",
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// The parts that a recording lacks.
-#[derive(Debug, Default)]
-pub(super) struct Cuts {
-    /// A run has events and no beginning.
-    begins_within_run: bool,
-    has_run: bool,
-    is_in_run: bool,
-    ends_within_line: bool,
-}
-
-impl Cuts {
-    pub(super) fn see(&mut self, event: &StreamEvent) {
-        match &event.kind {
-            EventKind::RunStarted { .. } => {
-                self.is_in_run = true;
-                self.has_run = true;
-            }
-            EventKind::RunFailed { .. } => {
-                // A run can fail before it begins, and its store can fail after it.
-                self.begins_within_run |= !self.has_run && event.turn > 0;
-                self.is_in_run = false;
-            }
-            EventKind::RunFinished { .. }
-            | EventKind::RunInterrupted { .. }
-            | EventKind::RunStopped { .. } => {
-                self.begins_within_run |= !self.is_in_run;
-                self.is_in_run = false;
-            }
-            EventKind::TurnStarted { .. }
-            | EventKind::TextDelta { .. }
-            | EventKind::ReasoningDelta { .. }
-            | EventKind::ArgumentsDelta { .. }
-            | EventKind::Usage { .. }
-            | EventKind::Item { .. }
-            | EventKind::ToolStarted { .. }
-            | EventKind::ToolEnded { .. }
-            | EventKind::Handoff { .. }
-            | EventKind::Inner { .. } => self.begins_within_run |= !self.is_in_run,
-            _ => {}
-        }
-    }
-
-    /// A sentence for each cut.
-    pub(super) fn describe(&self, name: &str) -> Vec<String> {
-        let mut cuts = Vec::new();
-        if self.begins_within_run {
-            cuts.push(format!("{name} is cut: the beginning of a run is missing"));
-        }
-        if self.ends_within_line {
-            cuts.push(format!("{name} is cut: it ends within a line"));
-        } else if self.is_in_run {
-            cuts.push(format!("{name} is cut: it ends before its last run does"));
-        }
-        cuts
-    }
 }
 
 /// The lines that are not events. A few are reported; a file of nothing else is not a recording.
@@ -289,8 +218,10 @@ fn describe(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -
     let line = shortened(&line, 60);
     let error = json_error::describe(error);
     // The position within one line is of no use.
-    let error = error.split(" at line ").next().unwrap_or(&error);
-    let error = one_line(error);
+    let error = match error.rsplit_once(" at line ") {
+        Some((error, _)) => one_line(error),
+        None => one_line(&error),
+    };
     format!(
         "{name}:{number}: left out, as this is not an event: {error}\n  {line}\n  help: mend or \
          delete the line; each is one JSON object with a \"type\""

@@ -1,6 +1,7 @@
 //! `switchboard resume`: decides the calls that wait in a session or answers for a person, and goes on with
 //! its run.
 
+use switchboard_sessions::Access;
 use switchboard_teamfile::TeamFile;
 
 use super::open_conversation;
@@ -28,7 +29,7 @@ pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure>
         durable: false,
         engine: args::EngineOptions::default(),
     };
-    let (mut conversation, trace) = open_conversation(team, &talk).await?;
+    let (mut conversation, trace) = open_conversation(team, &talk, Access::Existing).await?;
     if !conversation.load_waiting().await? {
         conversation.close().await;
         let session = talk.session.unwrap_or_default();

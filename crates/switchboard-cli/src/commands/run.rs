@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use switchboard_sessions::Access;
 use switchboard_teamfile::TeamFile;
 
 use super::open_conversation;
@@ -28,7 +29,7 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     let messages = input::messages(message, args.input.as_deref())?;
     let asks = Output::new(args.output.json);
     let approvals = Approvals::new(&talk.options.approve, &file, asks, look)?;
-    let (mut conversation, trace) = open_conversation(team, &talk.options).await?;
+    let (mut conversation, trace) = open_conversation(team, &talk.options, Access::Create).await?;
     conversation.name_message(args.key);
     let mut signals = Signals::listen()?;
     let mut sink = super::sink(&args.output, look, conversation.team());

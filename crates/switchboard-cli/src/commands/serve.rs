@@ -16,6 +16,7 @@ use switchboard_teamfile::TeamFile;
 
 use super::speech::Speech;
 use crate::args::{self, SPEECH_MODEL, TRANSCRIPTION_MODEL};
+use crate::bounded_read;
 use crate::conversation_store;
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
@@ -39,6 +40,7 @@ pub(super) fn add_key(args: &args::Key, out: &mut dyn Write) -> Result<Exit, Fai
     Tenant::named(&args.tenant).map_err(|error| {
         Failure::usage(error.to_string(), "name the tenant, as in --tenant acme")
     })?;
+    check_plain(&args.file)?;
     let key = switchboard_server::add_key(&args.file, &args.tenant);
     let key = key.map_err(|error| {
         Failure::usage(
@@ -53,7 +55,10 @@ pub(super) fn add_key(args: &args::Key, out: &mut dyn Write) -> Result<Exit, Fai
 /// The settings of the file, the environment and the command line; each overrides those before it.
 fn settings(args: &args::Serve) -> Result<Settings, Failure> {
     let file = match &args.config {
-        Some(path) => Settings::read(path).map_err(|error| unusable(&error))?,
+        Some(path) => {
+            check_plain(path)?;
+            Settings::read(path).map_err(|error| unusable(&error))?
+        }
         None => Settings::default(),
     };
     let variables = std::env::vars_os();
@@ -68,7 +73,22 @@ fn settings(args: &args::Serve) -> Result<Settings, Failure> {
     line.port = args.port.or(line.port);
     line.keys = args.keys.clone().or(line.keys);
     line.store = args.store.clone().or(line.store);
-    Ok(file.overridden_by(variables).overridden_by(line))
+    let settings = file.overridden_by(variables).overridden_by(line);
+    if let Some(keys) = &settings.keys {
+        check_plain(keys.as_ref())?;
+    }
+    Ok(settings)
+}
+
+/// Fails for a file of the system, which would be waited for.
+fn check_plain(path: &Path) -> Result<(), Failure> {
+    if !bounded_read::is_of_system(path) {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!("{} is no plain file", path.display()),
+        "name a file of your own",
+    ))
 }
 
 async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure> {

@@ -83,7 +83,10 @@ impl Speech {
             None if !from_env.has_key() && std::env::var_os("OPENAI_BASE_URL").is_none() => {
                 return Err(Failure::usage("there is no key for speech", no_key_help));
             }
-            None => from_env,
+            None => {
+                check_address_of_environment()?;
+                from_env
+            }
         };
         let client = endpoint.connect().map_err(|error| Failure::Message {
             exit: Exit::Usage,
@@ -113,6 +116,20 @@ impl Speech {
             help: None,
         })
     }
+}
+
+/// Checks the address that the environment has. Its error would otherwise not name the variable.
+fn check_address_of_environment() -> Result<(), Failure> {
+    let address = std::env::var("OPENAI_BASE_URL").unwrap_or_default();
+    if address.trim().is_empty() {
+        return Ok(());
+    }
+    Endpoint::check_address(&address).map_err(|error| {
+        Failure::usage(
+            format!("OPENAI_BASE_URL cannot be used: {error}"),
+            "write it in full, as in http://localhost:11434/v1, or unset the variable",
+        )
+    })
 }
 
 /// The voices of the command line, first those of all agents and then those of one.

@@ -14,6 +14,7 @@ use switchboard_core::{EventKind, StreamEvent};
 use switchboard_realtime::voice::{
     VoiceError, VoiceEvent, VoiceEventKind, VoiceHandle, VoicePipeline, VoiceSession,
 };
+use switchboard_sessions::Access;
 use switchboard_teamfile::{Context, TeamFile};
 
 use super::open_conversation;
@@ -66,11 +67,11 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
     let caller = Caller::open(args.input.as_deref(), args.offline, &speech).await?;
     let rate = caller.output_rate().unwrap_or(speech.rate);
     let answers = Answers::create(args.output.as_deref(), &caller, rate)?;
-    let (mut conversation, trace) = open_conversation(team, &args.options).await?;
+    let (mut conversation, trace) = open_conversation(team, &args.options, Access::Create).await?;
     conversation.check().await?;
     conversation.give_now().await?;
     let mut sink: Box<dyn EventSink> = if args.json {
-        Box::new(JsonLines(io::stdout()))
+        Box::new(JsonLines::new(io::stdout(), look.language))
     } else if args.transcript {
         Box::new(Transcript::new(anstream::stdout(), look.language))
     } else {

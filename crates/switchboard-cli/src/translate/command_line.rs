@@ -58,8 +58,10 @@ pub(crate) fn localized(mut command: Command, language: Language) -> Command {
     localized_built(command, language)
 }
 
-fn localized_built(command: Command, language: Language) -> Command {
+fn localized_built(mut command: Command, language: Language) -> Command {
+    let usage = localized_usage(&command.render_usage().to_string());
     let mut command = command
+        .override_usage(usage)
         .help_template(TEMPLATE)
         .subcommand_help_heading("命令")
         .mut_args(|arg| localized_arg(arg, language))
@@ -85,6 +87,21 @@ fn localized_built(command: Command, language: Language) -> Command {
         command = command.after_help(after.join("\n"));
     }
     command
+}
+
+/// Translates the names in a usage that are no arguments, and leaves out its heading.
+fn localized_usage(usage: &str) -> String {
+    let usage = usage.trim_start_matches("Usage:").trim_start();
+    let names = [
+        ("[OPTIONS]", "[选项]"),
+        ("[COMMAND]", "[命令]"),
+        ("<COMMAND>", "<命令>"),
+    ];
+    names
+        .iter()
+        .fold(usage.to_owned(), |usage, (name, chinese)| {
+            usage.replace(name, chinese)
+        })
 }
 
 /// Translates a heading or a sentence of the examples, or the remark after an example.

@@ -21,7 +21,7 @@ fn texts_are_translated_with_what_is_in_their_holes() {
 
 #[test]
 fn every_translation_has_the_holes_of_its_text() {
-    for entry in CHINESE.iter() {
+    for entry in PROGRAM.iter().chain(MODELS.iter()) {
         let holes = entry.literals.len() - 1;
         let in_order = entry.translation.matches("{}").count();
         let numbered =
@@ -54,6 +54,62 @@ fn lists_and_fields_are_translated_within_texts() {
 }
 
 #[test]
+fn clauses_are_translated_from_the_end_and_not_within_quotes() {
+    let zh = |text| translate(text, Language::Zh).into_owned();
+    for (text, expected) in [
+        ("check the path; try again", "请检查路径；请重试"),
+        ("one; two; try again", "one; two；请重试"),
+        ("try again; two", "try again; two"),
+        (r#"a "b; try again; c""#, r#"a "b; try again; c""#),
+        (r#"a "b; try again""#, r#"a "b; try again""#),
+        (
+            r#"conversations in "a; try again; b": check the path; try again"#,
+            r#""a; try again; b" 中的对话：请检查路径；请重试"#,
+        ),
+    ] {
+        assert_eq!(zh(text), expected);
+    }
+}
+
+#[test]
+fn the_words_of_a_server_are_not_translated() {
+    let zh = |text: &str| translate(text, Language::Zh).into_owned();
+    let address = "http://localhost:1/v1/responses";
+    for (text, expected) in [
+        (
+            "status 400: try again; sent 3 times",
+            "状态 400：try again；共发送 3 次",
+        ),
+        (
+            r#"status 400 (c): SQL "select 1; try again; drop table""#,
+            r#"状态 400 (c)：SQL "select 1; try again; drop table""#,
+        ),
+        ("status 400: bad; try again", "状态 400：bad; try again"),
+        (
+            "status 400: there are no agents; try again; request id r",
+            "状态 400：there are no agents; try again；请求编号 r",
+        ),
+        (
+            "status 400: 5\" disks; try again; check the model's name",
+            "状态 400：5\" disks; try again；请检查模型的名称",
+        ),
+        (
+            "status 413: the server did not say why; the conversation is too long for the model; shorten it",
+            "状态 413：服务器没有说明原因；对话对模型来说太长；请缩短对话",
+        ),
+        ("status 400: {1} and {2}", "状态 400：{1} and {2}"),
+    ] {
+        let text = format!("agent \"A\": the model could not answer: {address}: {text}");
+        let expected = format!("成员“A”：模型未能回答：{address}：{expected}");
+        assert_eq!(zh(&text), expected, "{text}");
+    }
+    // An error that is reported within an answer has no status.
+    let text = format!("{address}: there are no agents; try again; sent 2 times");
+    let expected = format!("{address}: there are no agents; try again；共发送 2 次");
+    assert_eq!(zh(&text), expected);
+}
+
+#[test]
 fn every_description_of_a_field_is_translated() {
     fn descriptions<'s>(schema: &'s serde_json::Value, found: &mut Vec<&'s str>) {
         match schema {
@@ -70,6 +126,17 @@ fn every_description_of_a_field_is_translated() {
     let mut found = Vec::new();
     descriptions(switchboard_teamfile::TeamFile::schema(), &mut found);
     assert!(found.len() > 250);
+    // The schemas of other files are not public.
+    let others = [
+        include_str!("../../../switchboard-teamfile/src/approval_rules.rs"),
+        include_str!("../../../switchboard-teamfile/src/cases.rs"),
+    ];
+    let field =
+        regex::Regex::new(r"(?m)^    /// (.*)\n    (?:#\[.*\]\n    )?\w+(?:: |,\n)").unwrap();
+    let described = others.iter().flat_map(|source| field.captures_iter(source));
+    let before = found.len();
+    found.extend(described.map(|found| found.get(1).unwrap().as_str()));
+    assert!(found.len() > before + 15);
     found.retain(|text| translate(text, Language::Zh) == *text);
     assert_eq!(found, Vec::<&str>::new());
 }
@@ -175,7 +242,7 @@ fn is_known(text: &str) -> bool {
     };
     let plain = text.replace("{}", "X1");
     translate(&plain, Language::Zh) != plain
-        || CHINESE.iter().any(|entry| {
+        || PROGRAM.iter().any(|entry| {
             let text = entry
                 .literals
                 .join("X1")

@@ -69,6 +69,16 @@ fn saving_overwrites_only_files_of_the_same_chat() {
 }
 
 #[test]
+fn a_chat_without_a_message_is_not_saved() {
+    let folder = Folder::new();
+    let lines = "/save a.jsonl\nHi\n/undo\n/save a.jsonl\n";
+    let ran = folder.run_with_input(&["chat", "team.toml"], lines);
+    let told = ran.stdout.matches("There is nothing to save yet.").count();
+    assert_eq!(told, 2, "{ran:?}");
+    assert!(!folder.path("a.jsonl").exists());
+}
+
+#[test]
 fn a_run_that_fails_does_not_end_the_chat_and_sets_its_exit_code() {
     let folder = Folder::new();
     let args = ["chat", "team.toml", "--max-turns", "1"];
@@ -91,7 +101,7 @@ fn a_chat_in_chinese_answers_commands_in_chinese() {
             "没有命令 /xyzzy：/help 查看命令；以 / 开头的消息请写成 //",
             "请写明文件名，例如 /save chat.jsonl",
             "team.toml 已经存在，没有改动；请换一个文件名",
-            "a.jsonl 中有 0 个事件：switchboard replay a.jsonl",
+            "还没有可以保存的内容。",
             "还没有对话。",
             "已清除，开始新的对话。",
             "/agents       团队成员，以及现在由谁回答（*）",

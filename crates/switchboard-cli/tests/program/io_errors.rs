@@ -318,3 +318,51 @@ fn a_file_of_keys_is_a_plain_file() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("too large"), "{ran:?}");
 }
+
+/// Reading it waits for messages of the system.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_of_the_system_are_not_waited_for() {
+    let folder = Folder::new();
+    for args in [
+        &["key", "/proc/kmsg", "--tenant", "acme"][..],
+        &["serve", "team.toml", "--port", "0", "--keys", "/proc/kmsg"],
+        &[
+            "serve",
+            "team.toml",
+            "--port",
+            "0",
+            "--config",
+            "/proc/kmsg",
+        ],
+    ] {
+        let ran = folder.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(
+            ran.stderr.contains("/proc/kmsg is no plain file"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_nothing_reads_is_not_waited_for() {
+    let folder = Folder::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path("report"))
+        .status();
+    assert!(made.unwrap().success());
+    folder.write(
+        "cases.toml",
+        "[[cases]]\nmessage = \"My bill is wrong\"\nexpect = \"Billing\"\n",
+    );
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--junit", "report"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("1 passed"), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("cannot write report: nothing reads from this pipe"),
+        "{ran:?}"
+    );
+}

@@ -1,5 +1,8 @@
 //! `--lang`, and the language of the environment.
 
+use fake_provider::{FakeProvider, Reply};
+use serde_json::json;
+
 use crate::support::{Folder, Ran};
 
 /// Runs the program with this `LANG`.
@@ -201,16 +204,27 @@ fn results_of_tests_failures_of_quiet_runs_and_warnings_of_replays_are_in_the_re
     );
 }
 
+/// Names in small letters of programs, commands, fields and values, which are typed as they are.
+#[rustfmt::skip]
+const TYPED: [&str; 73] = [
+    "switchboard", "mysql", "shell", "demo", "init", "run", "chat", "talk", "sessions", "resume", "runs", "worker", "serve", "studio",
+    "key", "check", "graph", "test", "replay", "schema", "completions", "help", "list", "show", "export", "import",
+    "delete", "search", "fork", "attach", "cancel", "auto", "always", "never", "en", "zh", "type", "models", "context",
+    "sqlite", "offline", "ask", "all", "none", "embedded", "restate", "dbos", "flite", "pocketsphinx", "memory", "text",
+    "svg", "mermaid", "dot", "bash", "elvish", "fish", "powershell", "zsh", "message", "payload", "cases", "expect", "path",
+    "forbidden", "says", "tools", "guardrail", "turns", "decision", "speech", "realtime", "provider",
+];
+
 /// The words of English in a text, other than names and what is typed.
 fn english_words(text: &str) -> Vec<String> {
     let outside: String = text.split(['"', '`', '\'']).step_by(2).collect();
-    let words = outside.split(|c: char| !c.is_ascii_alphabetic() && c != '-');
-    let common = [
-        "the", "a", "an", "and", "or", "of", "is", "are", "has", "no", "not", "this", "to", "with",
-        "that", "which", "default", "possible", "values", "Possible", "Print", "expects",
-        "nothing", "line", "mean", "used", "does", "unless",
-    ];
-    let words = words.filter(|word| common.contains(word));
+    let is_word_end = |c: char| c.is_whitespace() || !c.is_ascii();
+    let words = outside.split(is_word_end).filter(|word| {
+        let word = word.trim_matches(['[', ']', '<', '>', '(', ')', ',', ':', ';', '?']);
+        let word = word.trim_end_matches('.');
+        let is_lower = word.len() > 1 && word.chars().all(|c| c.is_ascii_lowercase());
+        is_lower && !TYPED.contains(&word) || ["OPTIONS", "COMMAND", "Usage"].contains(&word)
+    });
     words.map(str::to_owned).collect()
 }
 
@@ -267,6 +281,16 @@ fn all_of_the_help_is_in_the_readers_language() {
             let help = ran.stdout.split("示例：").next().unwrap();
             assert!(help.contains("用法："), "{form:?}\n{help}");
             assert_eq!(english_words(help), [""; 0], "{form:?}\n{help}");
+            // Examples have remarks.
+            for line in ran
+                .stdout
+                .lines()
+                .filter(|line| line.starts_with("  switchboard "))
+            {
+                if let Some((_, remark)) = line.trim().rsplit_once("  ") {
+                    assert_eq!(english_words(remark), [""; 0], "{form:?}\n{line}");
+                }
+            }
         }
     }
     // The values and the defaults are taken as before.
@@ -288,10 +312,7 @@ fn the_clauses_of_an_error_are_all_in_the_readers_language() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
         ran.stdout
-            .contains("第 3 行：没有字段 \"expct\"；您是不是想写 \"expect\"？")
-            || ran
-                .stdout
-                .contains("字段 \"expct\"；您是不是想写 \"expect\"？"),
+            .contains("第 3 行：用例 没有字段 \"expct\"；您是不是想写 \"expect\"？"),
         "{}",
         ran.stdout
     );
@@ -337,4 +358,102 @@ fn the_first_variable_that_is_set_chooses_the_language() {
             "{vars:?}"
         );
     }
+}
+
+#[test]
+fn what_a_server_says_is_not_translated() {
+    let folder = Folder::new();
+    for message in [
+        "bad value for SQL \"select 1; try again; drop table\"",
+        "there are no agents; try again",
+    ] {
+        let provider = FakeProvider::on_thread().unwrap();
+        let body = json!({"error": {"message": message, "code": "model_not_found"}});
+        provider.script("", [Reply::status(400, body)]);
+        let url = provider.url();
+        let args = [
+            "run",
+            "team.toml",
+            "Hi",
+            "-m",
+            "chat/x",
+            "--base-url",
+            &url,
+            "--lang",
+            "zh",
+        ];
+        let ran = folder.run(&args);
+        assert_eq!(ran.code, Some(4), "{ran:?}");
+        let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            told.contains(&format!("：{message}；请求编号 req_0；请检查模型的名称")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn rarer_errors_are_in_the_readers_language() {
+    let folder = Folder::new();
+    folder.run(&["run", "team.toml", "Hi", "--session", "tuesday"]);
+    let told = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = folder.command(args);
+        command
+            .envs(variables.iter().copied())
+            .env("LANG", "zh_CN.UTF-8");
+        Ran::of(command.spawn().unwrap())
+    };
+    for command in ["show", "cancel", "attach"] {
+        let ran = told(&[], &["runs", command, "nope"]);
+        assert!(ran.stderr.contains("没有运行“nope”"), "{ran:?}");
+        assert_eq!(english_words(&ran.stderr.replace("nope", "")), [""; 0]);
+    }
+    let ran = told(&[("SWITCHBOARD_STORE_KEY", "bad")], &["sessions", "list"]);
+    assert!(ran.stderr.contains("32 个随机字节"), "{ran:?}");
+    assert_eq!(english_words(&ran.stderr), [""; 0], "{ran:?}");
+    for (json, expected) in [
+        ("[]", "类型不对：列表，应为对象（第 1 行第 2 列）"),
+        ("7", "类型不对：整数 `7`，应为对象（第 1 行第 1 列）"),
+    ] {
+        folder.write("export.json", json);
+        let ran = told(&[], &["sessions", "import", "export.json"]);
+        assert!(ran.stderr.contains(expected), "{ran:?}");
+    }
+    folder.write("rules.toml", "[[rules]]\ndecison = \"approve\"\n");
+    let ran = told(&[], &["run", "team.toml", "Hi", "--approve", "rules.toml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let told: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.contains("帮助"))
+        .collect();
+    assert!(!told.is_empty(), "{ran:?}");
+    for line in told {
+        assert_eq!(english_words(line), [""; 0], "{ran:?}");
+    }
+}
+
+#[test]
+fn failures_beside_events_are_in_the_readers_language() {
+    let folder = Folder::new();
+    let provider = FakeProvider::on_thread().unwrap();
+    provider.script("", [Reply::hang()]);
+    let url = provider.url();
+    let ran = folder.run(&[
+        "run",
+        "team.toml",
+        "Hi",
+        "-m",
+        "chat/x",
+        "--base-url",
+        &url,
+        "--json",
+        "--timeout",
+        "1",
+        "--lang",
+        "zh",
+    ]);
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    assert!(ran.stderr.starts_with("错误："), "{ran:?}");
+    assert_eq!(english_words(&ran.stderr), [""; 0], "{ran:?}");
 }

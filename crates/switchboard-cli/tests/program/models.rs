@@ -110,6 +110,35 @@ fn an_interrupted_run_ends_with_run_stopped() {
 }
 
 #[test]
+fn a_wrong_address_in_the_environment_is_named_by_its_variable() {
+    let folder = Folder::new();
+    let with_address = |args: &[&str], address: &str| {
+        let mut command = folder.command(args);
+        Ran::of(command.env("OPENAI_BASE_URL", address).spawn().unwrap())
+    };
+    let ran = with_address(&["run", "team.toml", "Hi", "-m", "chat/x"], "foo");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    for text in [
+        "OPENAI_BASE_URL cannot be used: the address of the server must begin with http://",
+        "help: write it in full",
+    ] {
+        assert!(ran.stderr.contains(text), "{ran:?}");
+    }
+    assert!(!ran.stderr.contains("there is no model"), "{ran:?}");
+    let ran = with_address(
+        &["talk", "team.toml", "--in", "x.wav", "-m", "offline"],
+        "foo",
+    );
+    assert!(
+        ran.stderr.contains("OPENAI_BASE_URL cannot be used"),
+        "{ran:?}"
+    );
+    // Nothing asks this server.
+    let ran = with_address(&["run", "team.toml", "Hi"], "foo");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
 fn an_empty_address_is_not_that_of_openai() {
     let folder = Folder::new();
     let args = ["run", "team.toml", "Hi", "-m", "chat/x", "--base-url", ""];

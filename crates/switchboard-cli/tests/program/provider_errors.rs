@@ -145,6 +145,50 @@ fn a_spent_quota_is_known_by_what_the_provider_says() {
 }
 
 #[test]
+fn words_of_a_quota_that_are_quoted_are_no_spent_quota() {
+    for (status, message, requests, help) in [
+        (
+            500,
+            "Tool said: insufficient funds on account 12",
+            3,
+            "help: try again",
+        ),
+        (503, "The balance is too low to go on", 3, "help: try again"),
+        (
+            400,
+            "Invalid content: \"insufficient balance\"",
+            1,
+            "help: check the model's name",
+        ),
+        (
+            400,
+            "In messages[2]: Your credit balance is too low to access the API.",
+            1,
+            "help: check the model's name",
+        ),
+    ] {
+        let provider = FakeProvider::on_thread().unwrap();
+        let body = json!({"error": {"message": message}});
+        let reply = Reply::status(status, body).header("retry-after-ms", "1");
+        let ran = ask(&provider, vec![reply; 3]);
+        assert_told(&ran, &[help], &["quota", "the plan and the bills"]);
+        assert_eq!(provider.requests().len(), requests, "{ran:?}");
+    }
+}
+
+#[test]
+fn a_failure_of_a_server_in_a_stream_is_no_spent_quota() {
+    let provider = FakeProvider::on_thread().unwrap();
+    let failed = Reply::failed("server_error", "Tool said: insufficient funds");
+    let ran = ask(&provider, [failed]);
+    assert_told(
+        &ran,
+        &["help: try again"],
+        &["quota", "the plan and the bills"],
+    );
+}
+
+#[test]
 fn a_quota_that_comes_back_soon_is_waited_for() {
     let provider = FakeProvider::on_thread().unwrap();
     let body =
@@ -157,29 +201,34 @@ fn a_quota_that_comes_back_soon_is_waited_for() {
 
 #[test]
 fn a_conversation_that_is_too_long_is_not_a_wrong_model() {
-    for (status, body) in [
-        (
+    for reply in [
+        Reply::status(
             400,
             json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}}),
         ),
-        (
+        Reply::status(
             400,
             json!({"error": {"message": "This model's maximum context length is 4096 tokens.", "type": "BadRequestError", "code": 400}}),
         ),
-        (
+        Reply::status(
             413,
             json!({"error": {"message": "Request too large", "type": "request_too_large"}}),
         ),
+        Reply::raw(
+            "<html><head><title>413 Request Entity Too Large</title></head></html>",
+            "text/html",
+        )
+        .with_status(413),
     ] {
         let provider = FakeProvider::on_thread().unwrap();
-        let ran = ask(&provider, [Reply::status(status, body)]);
+        let ran = ask(&provider, [reply]);
         assert_told(
             &ran,
             &[
                 "is too long for the model",
                 "help: begin a new conversation",
             ],
-            &["model's name"],
+            &["model's name", "check the address"],
         );
     }
 }
@@ -189,6 +238,10 @@ fn a_wrong_path_is_told_as_a_wrong_address() {
     for reply in [
         Reply::raw("404 page not found\n", "text/plain").with_status(404),
         Reply::status(404, json!({"detail": "Not Found"})),
+        Reply::status(
+            404,
+            json!({"error": {"message": "Resource not found", "code": "404"}}),
+        ),
         Reply::status(
             404,
             json!({"error": {"message": "Invalid URL (POST /chat/completions)", "type": "invalid_request_error"}}),
@@ -276,6 +329,14 @@ fn a_request_that_took_too_long_is_no_wrong_model() {
             &["model's name", "--base-url"],
         );
     }
+}
+
+#[test]
+fn a_timeout_that_is_reported_in_a_stream_is_that_of_a_server_that_runs() {
+    let provider = FakeProvider::on_thread().unwrap();
+    let reply = Reply::failed("408", "Later.").header("retry-after-ms", "1");
+    let ran = ask(&provider, vec![reply; 3]);
+    assert_told(&ran, &["help: try again"], &["model's name", "--base-url"]);
 }
 
 #[test]

@@ -57,6 +57,25 @@ fn a_recording_without_its_beginning_is_told_as_such() {
 }
 
 #[test]
+fn a_recording_that_lacks_its_middle_is_told_as_such() {
+    let folder = Folder::new();
+    let recorded = folder.run(&["run", "team.toml", "I want a manager", "--json"]);
+    let begun: Vec<&str> = recorded.stdout.lines().take(8).collect();
+    folder.write(
+        "run.jsonl",
+        &format!("{}\n{}", begun.join("\n"), recorded.stdout),
+    );
+    let reason = "run.jsonl is cut: the end of a run is missing\n";
+    let ran = folder.run(&["replay", "run.jsonl"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.stderr, format!("warning: {reason}"));
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--record", "run.jsonl"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("error: {reason}")), "{ran:?}");
+    assert!(!folder.path("cases.toml").exists());
+}
+
+#[test]
 fn a_recording_of_a_newer_version_is_an_error() {
     let folder = Folder::new();
     let recorded = folder.run(&["run", "team.toml", "Hi", "--json"]).stdout;

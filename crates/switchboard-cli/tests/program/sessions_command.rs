@@ -366,20 +366,78 @@ fn a_store_that_is_not_there_is_an_error_and_not_created() {
         &["runs", "list"],
         &["runs", "show", "tuesday/1"],
         &["runs", "cancel", "tuesday/1"],
+        &["resume", "team.toml", "--session", "tuesday"],
     ];
+    folder.write("empty.db", "");
     for command in sessions.iter().map(Vec::as_slice).chain(others) {
-        let ran = folder.run(&[command, &["--store", "sqlite:typo.db"]].concat());
-        assert_ne!(ran.code, Some(0), "{ran:?}");
-        assert!(
-            ran.stderr.contains("\"typo.db\": there is no such file"),
-            "{ran:?}"
-        );
+        for (store, reason) in [
+            ("typo.db", "there is no such file"),
+            ("empty.db", "this file is empty"),
+        ] {
+            let address = format!("sqlite:{store}");
+            let ran = folder.run(&[command, &["--store", &address]].concat());
+            assert_ne!(ran.code, Some(0), "{ran:?}");
+            let reason = format!("\"{store}\": {reason}");
+            assert!(ran.stderr.contains(&reason), "{ran:?}");
+        }
         assert!(!folder.path("typo.db").exists(), "{command:?}");
+        assert_eq!(folder.read("empty.db"), "", "{command:?}");
     }
     // The data folder has no sessions before the first one.
     let ran = folder.run(&["sessions", "list"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = folder.run(&["resume", "team.toml", "--session", "tuesday"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("nothing waits for a decision"),
+        "{ran:?}"
+    );
     assert!(!folder.path("data").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_is_not_an_empty_data_folder() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("data")).unwrap();
+    symlink("/nowhere/x", folder.path("data/sessions.db")).unwrap();
+    let ran = folder.run(&["sessions", "list"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("there is no such file"), "{ran:?}");
+
+    std::fs::remove_dir_all(folder.path("data")).unwrap();
+    symlink("/nowhere", folder.path("data")).unwrap();
+    let ran = folder.run(&["sessions", "list"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("there is no such file"), "{ran:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_data_folder_that_cannot_be_read_is_an_error() {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::process::CommandExt as _;
+
+    let folder = with_session();
+    let data = folder.path("data");
+    let is_root = metadata(&data).unwrap().uid() == 0;
+    let mode = |path: &std::path::Path, mode| {
+        set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    mode(data.parent().unwrap(), 0o755);
+    mode(&data, if is_root { 0o700 } else { 0o000 });
+    let mut command = folder.command(&["sessions", "list"]);
+    if is_root {
+        // Root may read everything.
+        command.uid(65534).gid(65534);
+    }
+    let ran = Ran::of(command.spawn().unwrap());
+    mode(&data, 0o700);
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("Permission denied"), "{ran:?}");
 }
 
 #[cfg(unix)]

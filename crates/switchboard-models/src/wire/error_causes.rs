@@ -37,6 +37,19 @@ const SPENT_MESSAGES: [&str; 17] = [
     "欠费",
 ];
 
+/// First sentences of messages, in lower case, that say so with the status 400. Other messages with this status quote the
+/// request, in which anything may stand.
+const SPENT_SENTENCES: [&str; 8] = [
+    "access denied, please make sure your account is in good standing",
+    "billing hard limit has been reached",
+    "insufficient account balance",
+    "insufficient balance",
+    "insufficient quota",
+    "your credit balance is too low to access the anthropic api",
+    "your credit balance is too low to access the api",
+    "your credit balance is too low to access the claude api",
+];
+
 /// Parts of messages, in lower case, of a limit that is lifted soon.
 const SOON: [&str; 4] = ["retry in ", "try again in ", "retry after ", "per minute"];
 
@@ -64,12 +77,13 @@ const TOO_LONG_MESSAGES: [&str; 11] = [
 ];
 
 /// Messages, in lower case, of a server that does not know the path of a request.
-const UNKNOWN_PATHS: [&str; 5] = [
+const UNKNOWN_PATHS: [&str; 6] = [
     "404 page not found",
     "404 not found",
     "method not allowed",
     "no route matched with those values",
     "not found",
+    "resource not found",
 ];
 
 /// Beginnings of such messages.
@@ -82,13 +96,24 @@ const UNKNOWN_PATH_STARTS: [&str; 6] = [
     "unrecognized request url",
 ];
 
-/// Returns `true` if the account's quota is used up, so that waiting does not help.
+/// Returns `true` if the account's quota is used up, so that waiting does not help. Without a status, the error was
+/// reported within an answer.
 pub(crate) fn is_spent_quota(status: Option<u16>, code: Option<&str>, message: &str) -> bool {
     if status == Some(402) || has_code(code, &SPENT_CODES) {
         return true;
     }
     let message = message.to_lowercase();
-    contains_any(&message, &SPENT_MESSAGES) && !contains_any(&message, &SOON)
+    match status {
+        // A server that has failed quotes whatever it was doing.
+        None | Some(403 | 429) => {
+            contains_any(&message, &SPENT_MESSAGES) && !contains_any(&message, &SOON)
+        }
+        Some(400) => {
+            let sentence = message.trim().split(". ").next().unwrap_or_default();
+            SPENT_SENTENCES.contains(&sentence.trim_end_matches('.'))
+        }
+        Some(_) => false,
+    }
 }
 
 /// Returns `true` if the conversation is too long for the model, or the request for the server.
@@ -152,6 +177,31 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_quotes_words_of_a_spent_quota_is_none() {
+        for (status, message, is_spent) in [
+            (
+                400,
+                "Your credit balance is too low to access the Anthropic API. Please upgrade.",
+                true,
+            ),
+            (400, "Insufficient Balance", true),
+            (400, "Invalid input: \"insufficient balance\"", false),
+            (
+                400,
+                "messages[2]: Your credit balance is too low to access the API.",
+                false,
+            ),
+            (403, "Sorry, your account balance is insufficient", true),
+            (404, "insufficient balance", false),
+            (500, "insufficient balance", false),
+            (529, "余额不足", false),
+        ] {
+            let found = is_spent_quota(Some(status), None, message);
+            assert_eq!(found, is_spent, "{status}: {message}");
+        }
+    }
+
+    #[test]
     fn a_model_that_is_not_there_is_not_a_wrong_path() {
         for (message, is_json, is_path) in [
             ("404 page not found\n", false, true),
@@ -161,6 +211,7 @@ mod tests {
             ("Not Found", true, true),
             ("Invalid URL (POST /chat/completions)", true, true),
             ("Response not found", true, false),
+            ("Resource not found", true, true),
         ] {
             assert_eq!(is_unknown_path(404, message, is_json), is_path, "{message}");
         }

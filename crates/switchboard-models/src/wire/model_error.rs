@@ -166,9 +166,10 @@ impl ModelError {
     }
 
     /// Returns `true` if the account's quota is used up, so that waiting does not help. Servers say it with a
-    /// status of 402, a code, or a message.
+    /// status of 402, a code, or a message; a message of a 5xx does not count.
     pub fn is_out_of_quota(&self) -> bool {
-        error_causes::is_spent_quota(self.status(), self.code(), &self.0.message)
+        self.kind() == ModelErrorKind::RateLimit
+            && error_causes::is_spent_quota(self.status(), self.code(), &self.0.message)
     }
 
     /// Returns `true` if the conversation is too long for the model, or the request for the server.

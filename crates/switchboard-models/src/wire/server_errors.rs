@@ -58,7 +58,15 @@ fn is_web_page(body: &[u8]) -> bool {
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let start = start.trim_start_matches('\u{feff}').trim_start();
     let tags = ["<!doctype html", "<html", "<head", "<body", "<title"];
-    start.starts_with('<') && tags.iter().any(|tag| start.contains(tag))
+    start.starts_with('<') && tags.iter().any(|tag| has_tag(start, tag))
+}
+
+/// Returns `true` if a text has the beginning of a tag, which is not that of a longer name: `<head` in `<header>`.
+fn has_tag(text: &str, tag: &str) -> bool {
+    text.match_indices(tag).any(|(at, _)| {
+        let next = text[at + tag.len()..].chars().next();
+        next.is_none_or(|next| next.is_whitespace() || matches!(next, '>' | '/'))
+    })
 }
 
 /// The message for a page of HTML, with its title.
@@ -88,7 +96,7 @@ fn title(page: &str) -> Option<String> {
 /// The kind of error for a page of HTML. A gateway whose model fails sends one as well.
 fn kind_of_web_page(status: u16) -> ModelErrorKind {
     match status {
-        401 | 402 | 408 | 429 | 500.. => kind_of_status(status),
+        401 | 402 | 408 | 413 | 429 | 500.. => kind_of_status(status),
         _ => ModelErrorKind::WebPage,
     }
 }
@@ -115,10 +123,12 @@ pub(crate) fn failure(reported: &Value) -> ModelError {
 }
 
 fn failed((message, code): (String, Option<String>)) -> ModelError {
-    let kind = if error_causes::is_spent_quota(None, code.as_deref(), &message) {
-        ModelErrorKind::RateLimit
-    } else {
-        kind_of_code(code.as_deref())
+    let kind = match kind_of_code(code.as_deref()) {
+        kind @ (ModelErrorKind::Server | ModelErrorKind::Timeout) => kind,
+        _ if error_causes::is_spent_quota(None, code.as_deref(), &message) => {
+            ModelErrorKind::RateLimit
+        }
+        kind => kind,
     };
     ModelError::new(kind, message).with(|error| error.code = code)
 }
@@ -241,6 +251,7 @@ fn message_and_code(body: &Value) -> Option<(String, Option<String>)> {
     };
     Some((plain_text(message), code))
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,6 +281,11 @@ mod tests {
             ),
             ("<html>No.</html>", "a web page, not as a model", ""),
             ("<Error>No.</Error>", "<Error>No.</Error>", ""),
+            (
+                "<Error><Header>No.</Header></Error>",
+                "<Error><Header>No.</Header></Error>",
+                "",
+            ),
             ("", "the server did not say why", ""),
         ] {
             let error = from_status(400, body.as_bytes(), &[]);

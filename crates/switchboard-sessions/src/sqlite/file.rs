@@ -197,14 +197,34 @@ pub(crate) enum FileState {
     NonEmpty,
 }
 
-/// Looks for a file that must exist.
+/// Held while a file is looked for or created. Closing a file that this process has open through SQLite would drop
+/// SQLite's locks on it (POSIX locks belong to the process). So a new file must be closed before anything else in this
+/// process opens it, and an existing file is not opened here at all.
+static CREATING: Mutex<()> = Mutex::new(());
+
+/// Looks for a file that must exist and have something in it.
 fn find(path: &Path, file: &Path) -> Result<FileState, StoreError> {
+    let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
+    match state(path, file)? {
+        None => refused("there is no such file; check the path"),
+        Some(FileState::Empty) => refused("this file is empty, and so no store; check the path"),
+        Some(FileState::NonEmpty) => Ok(FileState::NonEmpty),
+    }
+}
+
+/// Looks for a file. Returns `None` if there is none.
+fn state(path: &Path, file: &Path) -> Result<Option<FileState>, StoreError> {
+    let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
     match fs::metadata(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let message = "there is no such file; check the path";
-            Err(StoreError::new(StoreErrorKind::Address, path, message))
+        Ok(metadata) if metadata.is_dir() => refused("this is a folder; name a file in it"),
+        Ok(metadata) if !metadata.is_file() => {
+            refused("this is not a regular file; choose another path")
         }
-        _ => find_or_create(path, file),
+        Ok(metadata) if metadata.len() > 0 => Ok(Some(FileState::NonEmpty)),
+        Ok(_) => Ok(Some(FileState::Empty)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(error, path)),
     }
 }
 
@@ -217,31 +237,18 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 
 /// Looks for the file, and creates an empty one if there is none.
 pub(crate) fn find_or_create(path: &Path, file: &Path) -> Result<FileState, StoreError> {
-    // Closing a file that this process has open through SQLite would drop SQLite's locks on it
-    // (POSIX locks belong to the process). So the new file must be closed before anything else in
-    // this process opens it, and an existing file is not opened here at all.
-    static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
-
-    let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
-    match fs::metadata(file) {
-        Ok(metadata) if metadata.is_dir() => refused("this is a folder; name a file in it"),
-        Ok(metadata) if !metadata.is_file() => {
-            refused("this is not a regular file; choose another path")
-        }
-        Ok(metadata) if metadata.len() > 0 => Ok(FileState::NonEmpty),
+    if let Some(state) = state(path, file)? {
+        return Ok(state);
+    }
+    if !file.parent().is_some_and(Path::is_dir) {
+        let message = "its folder does not exist; create it first";
+        return Err(StoreError::new(StoreErrorKind::Address, path, message));
+    }
+    match create_for_owner().open(file) {
         Ok(_) => Ok(FileState::Empty),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            if !file.parent().is_some_and(Path::is_dir) {
-                return refused("its folder does not exist; create it first");
-            }
-            match create_for_owner().open(file) {
-                Ok(_) => Ok(FileState::Empty),
-                // Another process was faster.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(FileState::Empty),
-                Err(error) => Err(StoreError::io(error, path)),
-            }
-        }
+        // Another process was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(FileState::Empty),
         Err(error) => Err(StoreError::io(error, path)),
     }
 }

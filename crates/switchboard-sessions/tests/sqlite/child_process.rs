@@ -4,7 +4,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use switchboard_core::conversation::Conversations;
 use switchboard_core::{Item, Session};
+use switchboard_sessions::{Access, SqliteStore};
 
 use crate::{batch, open};
 
@@ -154,6 +156,24 @@ async fn append_until_it_fails() {
     let second = session.append(&[huge]).await.unwrap_err();
     let found = session.load(None).await.unwrap().len();
     eprintln!("stored {stored}\nfound {found}\nrefused {first:?}\nrefused {second:?}");
+}
+
+/// Opens the file to read it, and prints the number of conversations.
+#[tokio::test]
+#[ignore = "started by other tests"]
+async fn open_to_read() {
+    let Some((path, _)) = parameters() else {
+        return;
+    };
+    let store = SqliteStore::options().access(Access::Read).open(path).await;
+    match store.map(Conversations::new) {
+        Ok(conversations) => {
+            let listed = conversations.list(None).await.unwrap();
+            conversations.close().await;
+            eprintln!("read {}", listed.len());
+        }
+        Err(error) => eprintln!("refused {error:?}"),
+    }
 }
 
 /// Opens and closes the file, and prints the result.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod access;
 mod child_process;
 mod concurrency;
 mod crash;

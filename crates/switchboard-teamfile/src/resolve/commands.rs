@@ -99,13 +99,12 @@ impl Resolver<'_> {
         self.problems.add(problem.suggestion(suggestion));
     }
 
-    /// Reports a placeholder with which a model could choose an option, such as `-{flags}`.
+    /// Reports a placeholder within an option, such as `-{flags}` or `-o{file}`.
     fn check_option(&mut self, path: &[Step<'_>], template: &Template) {
         let [Part::Text(before), Part::Placeholder(_), ..] = template.parts() else {
             return;
         };
-        let mut chars = before.chars();
-        if before.starts_with('-') && chars.all(|c| c == '-' || c.is_ascii_alphanumeric()) {
+        if before.starts_with('-') && !before.contains('=') {
             let message = "an argument of the model would be part of an option";
             let help = "write the value as an argument of its own, or after a =, as in --limit={n}";
             self.report("bad-tool", path, message, help);

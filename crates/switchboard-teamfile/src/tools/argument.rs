@@ -17,17 +17,19 @@ pub(crate) enum ArgumentTemplate {
 }
 
 impl ArgumentTemplate {
-    /// Fails if the server of an address has a placeholder.
+    /// Fails if the server of an address has a placeholder, wherever in the argument the address is.
     pub(crate) fn new(template: Template) -> Result<Self, UrlError> {
+        if has_placeholder_in_server(&template) {
+            return Err(UrlError::PlaceholderInServer);
+        }
         let Some((before, address)) = address(&template) else {
             return Ok(Self::Text(template));
         };
-        match UrlTemplate::new(&address) {
-            Ok(url) => Ok(Self::Address { before, url }),
-            Err(error @ UrlError::PlaceholderInServer) => Err(error),
+        Ok(match UrlTemplate::new(&address) {
+            Ok(url) => Self::Address { before, url },
             // Programs may take what a request has no place for: a fragment, a user.
-            Err(_) => Ok(Self::Text(template)),
-        }
+            Err(_) => Self::Text(template),
+        })
     }
 
     /// Renders the argument. A value cannot become a further argument or an option, and within an argument it
@@ -38,6 +40,42 @@ impl ArgumentTemplate {
             Self::Address { before, url } => Ok(format!("{before}{}", url.render(values)?)),
         }
     }
+}
+
+/// Stands for a placeholder where the text around it is looked at.
+const PLACEHOLDER: char = '\0';
+
+/// Returns `true` if the scheme or the server of an address has a placeholder.
+fn has_placeholder_in_server(template: &Template) -> bool {
+    let mut text = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => text.push_str(&literal.to_ascii_lowercase()),
+            Part::Placeholder(_) => text.push(PLACEHOLDER),
+        }
+    }
+    let is_scheme =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | PLACEHOLDER);
+    let any_scheme = text.match_indices("://").any(|(at, separator)| {
+        let rest = text[..at].trim_end_matches(is_scheme);
+        text[rest.len()..at].contains(PLACEHOLDER)
+            || server_has_placeholder(&text[at + separator.len()..])
+    });
+    // Programs take any number of slashes after these schemes, also none.
+    let any_http = ["http:", "https:"].iter().any(|scheme| {
+        text.match_indices(scheme).any(|(at, _)| {
+            let rest = &text[at + scheme.len()..];
+            server_has_placeholder(rest.trim_start_matches(['/', '\\']))
+        })
+    });
+    any_scheme || any_http
+}
+
+/// Returns `true` if the server at the beginning of a text has a placeholder.
+fn server_has_placeholder(text: &str) -> bool {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '`');
+    let server = text.split(is_end).next().unwrap_or_default();
+    server.contains(PLACEHOLDER)
 }
 
 /// The address that is a whole argument with placeholders, or the value of an option, and what is before it.

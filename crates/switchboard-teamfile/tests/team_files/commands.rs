@@ -215,21 +215,71 @@ async fn input_with_a_missing_argument_fails() {
     assert!(output.contains(r#""a" is missing"#), "{output}");
 }
 
+/// The problem of this code that a team with such a command has.
+fn problem(code: &str, command: &str) -> Option<String> {
+    let text = format!(
+        "[commands]\nallow = ['sh', 'env', 'python3.12', 'ssh', 'awk', 'ls', '/bin/bash', 'node', 'curl']\n\
+         [agents.A]\ntools = ['t']\n[tools.t]\ndescription = 'd'\n{ONE}command = {{ {command} }}"
+    );
+    let problems = switchboard_teamfile::TeamFile::parse(&text, "team.toml").err()?;
+    let mut of_code = problems.iter().filter(|problem| problem.code == code);
+    of_code.next().map(|problem| problem.message.clone())
+}
+
+#[test]
+fn no_value_chooses_the_server_of_an_address() {
+    for argument in [
+        "http://{a}/",
+        "https://{a}.example.com/",
+        "http://h{a}/",
+        "http://h:{a}/",
+        "http://{a}@h/",
+        "http:{a}",
+        "http:/{a}/x",
+        "http:///{a}/x",
+        "http:\\\\\\\\{a}",
+        "HTTP://{a}/",
+        "http{a}://h/",
+        "{a}://h/",
+        " http://{a}/",
+        "http://{a}/x y",
+        "see 'http://{a}/'",
+        "url:http://{a}/",
+        "x,http://{a}/",
+        "ftp://{a}/x",
+        "s3://{a}/x",
+        "--url=http://{a}/",
+        "-H=Referer: http://{a}/",
+    ] {
+        let command = format!("run = [\"curl\", \"{argument}\"]");
+        let told = problem("bad-url", &command).unwrap_or_default();
+        assert!(told.starts_with("the server's name"), "{argument}: {told}");
+    }
+    for argument in [
+        "http://h/{a}",
+        "http://h?q={a}",
+        "http://h#{a}",
+        "see http://h {a}",
+        "see \\\"http://h\\\" or {a}",
+        "file:///data/{a}",
+        "sftp:{a}",
+        "http: {a}",
+        "--url={a}",
+        "{a}",
+    ] {
+        let command = format!("run = [\"curl\", \"{argument}\"]");
+        assert_eq!(problem("bad-url", &command), None, "{argument}");
+    }
+    // It would be a part of the option as well.
+    for argument in ["-uhttp://{a}/", "-uhttp://h/{a}", "-o./{a}", "--x y{a}"] {
+        let command = format!("run = [\"curl\", \"{argument}\"]");
+        assert!(problem("bad-tool", &command).is_some(), "{argument}");
+    }
+}
+
 #[test]
 fn values_cannot_be_code() {
-    let wrong = |command: &str| {
-        let text = format!(
-            "[commands]\nallow = ['sh', 'env', 'python3.12', 'ssh', 'awk', 'ls', '/bin/bash', 'node']\n\
-             [agents.A]\ntools = ['t']\n[tools.t]\ndescription = 'd'\n{ONE}command = {{ {command} }}"
-        );
-        match switchboard_teamfile::TeamFile::parse(&text, "team.toml") {
-            Ok(_) => None,
-            Err(problems) => problems
-                .iter()
-                .find(|problem| problem.code == "bad-tool")
-                .map(|problem| problem.message.clone()),
-        }
-    };
+    let wrong = |command: &str| problem("bad-tool", command);
     for command in [
         r#"run = ["sh", "-c", "echo {a}"]"#,
         r#"run = ["/bin/bash", "-lc", "echo {a}"]"#,

@@ -287,9 +287,12 @@ impl Chat {
                 &format!("{name} 已经存在，没有改动；请换一个文件名"),
             );
         }
-        let mut lines = JsonLines(Vec::new());
+        if self.events.is_empty() {
+            return self.note_in("There is nothing to save yet.", "还没有可以保存的内容。");
+        }
+        let mut lines = JsonLines::new(Vec::new(), self.look.language);
         self.events.iter().try_for_each(|line| lines.write(line))?;
-        match atomic_write::write(&[(path.clone(), &lines.0)]) {
+        match atomic_write::write(&[(path.clone(), &lines.into_inner())]) {
             Ok(()) => {
                 let (name, quoted) = (one_line(file), shell::quoted(&path));
                 self.saved.insert(path);

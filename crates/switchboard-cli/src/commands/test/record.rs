@@ -13,10 +13,10 @@ use super::observed::Observed;
 use crate::approvals::is_person;
 use crate::atomic_write;
 use crate::bounded_read;
-use crate::commands::replay::{self, Cuts};
 use crate::event_line::EventLine;
 use crate::failure::{Exit, Failure};
 use crate::json_error;
+use crate::recording::{Cuts, check_version};
 use crate::screen::style::Look;
 use crate::screen::wrap::one_line;
 
@@ -115,7 +115,7 @@ fn read(path: &Path) -> Result<Recording, Failure> {
     let name = path.display().to_string();
     let mut cuts = Cuts::default();
     for line in &lines {
-        replay::check_version(&line.event.kind, &name)?;
+        check_version(&line.event.kind, &name)?;
         cuts.see(&line.event);
     }
     if let Some(cut) = cuts.describe(&name).into_iter().next() {

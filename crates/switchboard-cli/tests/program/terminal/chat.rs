@@ -161,7 +161,7 @@ fn commands_work_and_a_misspelt_one_gets_a_suggestion() {
         ),
         ("/history", "Nothing has been said yet."),
         ("/graph", "├─▶ Billing"),
-        ("/save chat.jsonl", "0 events are in chat.jsonl"),
+        ("/save chat.jsonl", "There is nothing to save yet."),
         ("/help", "/save FILE    write what happened to a file"),
         (
             "/agnets",
