@@ -102,13 +102,19 @@ impl RunStore {
         }
     }
 
-    /// The runs that wait in the log of an engine and were sent a message before a time: the process that sent it may have ended,
-    /// or lost its connection, before it woke them. Those whose time has come are among them.
+    /// A page of the runs that are due at a time, the last changed first, of those that were changed before another time.
     #[cfg(any(feature = "restate", feature = "dbos"))]
-    pub(crate) async fn unwoken(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
-        let mut runs = self.due(time).await?;
-        runs.retain(RunRecord::waits_in_log);
-        Ok(runs)
+    pub(crate) async fn due_page(
+        &self,
+        time: SystemTime,
+        changed_before: Option<SystemTime>,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, DurableError> {
+        let mut query = ListQuery::default();
+        query.expired_before = Some(time);
+        query.changed_before = changed_before;
+        query.limit = Some(limit);
+        self.listed(query).await
     }
 
     async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {

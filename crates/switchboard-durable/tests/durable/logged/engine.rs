@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxFuture;
@@ -44,6 +44,7 @@ pub(crate) struct Logged {
     pub(crate) breaks: Option<(usize, Arc<Notify>)>,
     /// The number of recorded batches that each execution has left unread.
     unread: Arc<Mutex<Vec<usize>>>,
+    executor: Arc<OnceLock<Executor>>,
 }
 
 struct LoggedEngine {
@@ -60,6 +61,24 @@ impl Logged {
             crashed: Arc::default(),
             breaks: None,
             unread: Arc::default(),
+            executor: Arc::default(),
+        }
+    }
+
+    /// Executes a run as if its log was called in this process.
+    pub(crate) async fn execute(&self, id: &str, log_name: &str) -> Execution {
+        let mut log = self.log_of_execution(log_name);
+        let executor = self.executor.get().unwrap();
+        let executed = executor.execute(&self.runs, id, log_name, &mut log).await;
+        executed.unwrap()
+    }
+
+    fn log_of_execution(&self, log_name: &str) -> LogOfExecution {
+        LogOfExecution {
+            log: self.log(log_name),
+            settings: self.clone(),
+            at: 0,
+            is_broken: false,
         }
     }
 
@@ -95,6 +114,7 @@ impl IntoEngine for Logged {
     }
 
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
+        let _ = self.executor.set(executor.clone());
         Arc::new(LoggedEngine {
             settings: self,
             executor,
@@ -110,12 +130,7 @@ impl Engine for LoggedEngine {
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         let (settings, executor, run) = (self.settings.clone(), self.executor.clone(), run.clone());
         drop(tokio::spawn(async move {
-            let mut log = LogOfExecution {
-                log: settings.log(&run.log_name()),
-                settings: settings.clone(),
-                at: 0,
-                is_broken: false,
-            };
+            let mut log = settings.log_of_execution(&run.log_name());
             let executed = executor
                 .execute(&settings.runs, &run.id, &run.log_name(), &mut log)
                 .await;
