@@ -196,9 +196,8 @@ impl RestateEngine {
         let name = ServiceName::try_from(&object);
         let services = service::Services {
             settings: self.settings.clone(),
-            object: name.map_err(|error| {
-                DurableError::new(DurableErrorKind::Engine, error.to_string())
-            })?,
+            object: name
+                .map_err(|error| DurableError::new(DurableErrorKind::Engine, error.to_string()))?,
             runs: self.runs.clone(),
             executor: self.executor.clone(),
             client: self.client.clone(),

@@ -110,11 +110,7 @@ impl Sweep {
     }
 
     /// Sees to the next runs that are due at a time.
-    async fn page(
-        &mut self,
-        engine: &dyn Swept,
-        until: SystemTime,
-    ) -> Result<Page, DurableError> {
+    async fn page(&mut self, engine: &dyn Swept, until: SystemTime) -> Result<Page, DurableError> {
         let limit = self.size + self.read.len();
         // Runs that changed at the same time may be on both sides of the end of a page.
         let before = self.changed.map(|changed| changed + TICK);

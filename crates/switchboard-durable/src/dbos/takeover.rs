@@ -174,7 +174,8 @@ impl Takeover {
     async fn give_to_queue(&self, executor: &str) -> Result<usize, DurableError> {
         let executors = [executor];
         let system = &self.system;
-        let taken = system.reenqueue_for_recovery(&executors, &self.names.version, &self.names.queue);
+        let taken =
+            system.reenqueue_for_recovery(&executors, &self.names.version, &self.names.queue);
         let taken = taken.await.map_err(|error| failed(&error))?;
         let forget = sqlx::query(FORGET).bind(executor).execute(&self.pool);
         forget.await.map_err(|error| failed(&error))?;

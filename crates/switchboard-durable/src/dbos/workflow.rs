@@ -63,7 +63,10 @@ pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
     };
     if log.is_suspended {
         executed_here.suspend();
-        tracing::debug!(run = id, "a run that waits leaves the memory of this process");
+        tracing::debug!(
+            run = id,
+            "a run that waits leaves the memory of this process"
+        );
     } else {
         tracing::warn!(run = id, reason, "a run does not go on here");
     }

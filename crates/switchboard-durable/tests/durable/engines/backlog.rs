@@ -185,11 +185,13 @@ async fn a_run_on_dbos_that_has_waited_over_many_restarts_goes_on_once_it_is_dec
 
     // Workers that were killed count, and DBOS gives the run up.
     drop(worker);
-    sqlx::query("UPDATE dbos.workflow_status SET recovery_attempts = 101 WHERE application_name = $1")
-        .bind(place.application())
-        .execute(&pool)
-        .await
-        .unwrap();
+    sqlx::query(
+        "UPDATE dbos.workflow_status SET recovery_attempts = 101 WHERE application_name = $1",
+    )
+    .bind(place.application())
+    .execute(&pool)
+    .await
+    .unwrap();
     let _worker = place.worker(None);
     until_status(&pool, &place, "MAX_RECOVERY_ATTEMPTS_EXCEEDED").await;
     approve(&run).await;

@@ -5,9 +5,7 @@ use tokio::time::timeout;
 use super::worker::{Engine, Place, Team};
 use super::{LONG, silent};
 
-pub(super) async fn applications_and_teams_on_one_server_answer_their_own_messages(
-    engine: Engine,
-) {
+pub(super) async fn applications_and_teams_on_one_server_answer_their_own_messages(engine: Engine) {
     let folder = tempfile::tempdir().unwrap();
     let mut first = Place::new(engine, "places", folder.path());
     first.team = Team::Echo;
