@@ -104,7 +104,7 @@ impl RunStore {
 
     /// A page of the runs that are due at a time, the last changed first, of those that were changed before another time.
     #[cfg(any(feature = "restate", feature = "dbos"))]
-    pub(crate) async fn due_page(
+    pub(crate) async fn due_changed_before(
         &self,
         time: SystemTime,
         changed_before: Option<SystemTime>,

@@ -114,7 +114,10 @@ impl Sweep {
         let limit = self.size + self.read.len();
         // Runs that changed at the same time may be on both sides of the end of a page.
         let before = self.changed.map(|changed| changed + TICK);
-        let listed = engine.runs().due_page(until, before, limit).await?;
+        let listed = engine
+            .runs()
+            .due_changed_before(until, before, limit)
+            .await?;
         let mut page = Page {
             number: 0,
             is_last: listed.len() < limit,
