@@ -34,6 +34,9 @@ const UNCOUNT: &str = "UPDATE dbos.workflow_status SET recovery_attempts = recov
      WHERE status = 'PENDING' AND name = $1 AND application_name = $2 AND executor_id = $3 \
      AND recovery_attempts > 0";
 
+/// The number of leases after which a workflow that was taken from the queue, and has not begun, goes back there.
+const BEGINNING: u32 = 3;
+
 /// The number of workflows of this process that one look has executed again.
 const AGAIN: usize = 100;
 
@@ -200,10 +203,10 @@ impl Takeover {
             self.idle.entry(id.clone()).or_insert(time);
         }
         let again = self.idle.iter().filter(|(id, since)| {
-            // One that DBOS has just taken from the queue is about to begin.
             let patience = match self.local.state(id) {
                 Some(_) => pause / 2,
-                None => lease,
+                // DBOS has taken it from the queue, and begins one after the other.
+                None => lease * BEGINNING,
             };
             time.duration_since(**since) >= patience
         });

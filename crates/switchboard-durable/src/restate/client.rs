@@ -190,3 +190,17 @@ fn http_client() -> Result<reqwest::Client, String> {
         .timeout(Duration::from_secs(30));
     client.build().map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registration_that_has_another_object_only_is_noticed() {
+        let answer = r#"{"id":"dp_1","services":[{"name":"A","handlers":[]},{"name":"B"}]}"#;
+        assert!(registers(answer, "A") && registers(answer, "B"));
+        assert!(!registers(answer, "C"));
+        // Not all versions of the server say which services they have found.
+        assert!(registers("{}", "C") && registers("", "C"));
+    }
+}
