@@ -40,6 +40,10 @@ use workflow::TOPIC;
 /// The number of times that making the tables of DBOS is tried.
 const MIGRATIONS: u32 = 20;
 
+/// The reason for which a run stops whose workflow DBOS has given up.
+const GIVEN_UP: &str = "DBOS has given the run up: the processes that had it have ended more than 100 times. Find out why, \
+     and resume the run, or cancel it";
+
 /// The number of looks in a lease.
 const LOOKS: u32 = 4;
 
@@ -336,17 +340,20 @@ impl DbosEngine {
         takeover.give_back().await
     }
 
+    /// Returns `true` if DBOS does not have the workflow of a run executed any more.
+    async fn is_given_up(&self, run: &RunRecord) -> Result<bool, DurableError> {
+        let id = self.settings.names(run.team.as_deref()).workflow_id(run);
+        let status = self.client().await?.workflow_status(&id).await;
+        let status = status.map_err(|error| failed(&error))?;
+        Ok(status == Some(WorkflowStatus::MaxRecoveryAttemptsExceeded))
+    }
+
     /// Has a workflow executed again that this process has suspended while it waits, or that DBOS has given up.
     async fn resume(&self, run: &RunRecord) -> Result<(), DurableError> {
         let names = self.settings.names(run.team.as_deref());
         let id = names.workflow_id(run);
         let client = self.client().await?;
-        let is_given_up = async {
-            let status = client.workflow_status(&id).await;
-            let status = status.map_err(|error| failed(&error))?;
-            Ok(status == Some(WorkflowStatus::MaxRecoveryAttemptsExceeded))
-        };
-        if !self.local.wake(&id) && !is_given_up.await? {
+        if !self.local.wake(&id) && !self.is_given_up(run).await? {
             return Ok(());
         }
         let options = ResumeOptions {
@@ -387,10 +394,14 @@ impl Swept for DbosEngine {
                 let time = run.due.map(to_millis).unwrap_or_default();
                 let key = format!("{}/{time}", names.workflow_id(run));
                 self.send_wake(run, Some(&key)).await?;
-            } else {
-                self.enqueue(run).await?;
+                return self.resume(run).await;
             }
-            self.resume(run).await
+            match self.enqueue(run).await {
+                Err(_) if self.is_given_up(run).await? => {
+                    self.runs.stop(run, GIVEN_UP.to_owned()).await
+                }
+                queued => queued,
+            }
         })
     }
 }
@@ -418,7 +429,10 @@ impl Engine for DbosEngine {
             self.executor.wake(&run.id);
             if !run.has_begun {
                 // Its process may have ended before it had submitted it.
-                self.enqueue(run).await?;
+                match self.enqueue(run).await {
+                    Err(_) if self.is_given_up(run).await? => {}
+                    queued => queued?,
+                }
             }
             self.send_wake(run, None).await?;
             self.resume(run).await

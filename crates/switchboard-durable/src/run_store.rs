@@ -285,6 +285,25 @@ impl RunStore {
         }
     }
 
+    /// Stops a run that is due, unless it has changed meanwhile.
+    #[cfg(feature = "dbos")]
+    pub(crate) async fn stop(&self, run: &RunRecord, reason: String) -> Result<(), DurableError> {
+        let (head, mut stored_record) = self.head(&run.id).await?;
+        if to_record(&run.id, &head, stored_record.clone()) != *run {
+            return Ok(());
+        }
+        tracing::warn!(run = run.id, reason, "a run is stopped");
+        stored_record.status = RunStatus::Stopped { reason };
+        let entry = stored(&run.id, &JournalEntry::Released)?;
+        let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+        commit.details = Some(details(&run.id, &stored_record)?);
+        commit.expires = Some(None);
+        if let Committed::At(_) = self.commit(&run.id, commit).await? {
+            self.release_conversation(&stored_record).await;
+        }
+        Ok(())
+    }
+
     /// Adds signals to a run of which `fits` holds, and makes one that waits or has stopped due. Returns the state of the run
     /// before. The revision is that of the state that was read, so that a run that begins to wait at the same time does not
     /// miss them, and nothing else is decided in between.

@@ -185,18 +185,50 @@ async fn a_run_on_dbos_that_has_waited_over_many_restarts_goes_on_once_it_is_dec
 
     // Workers that were killed count, and DBOS gives the run up.
     drop(worker);
-    sqlx::query(
-        "UPDATE dbos.workflow_status SET recovery_attempts = 101 WHERE application_name = $1",
-    )
-    .bind(place.application())
-    .execute(&pool)
-    .await
-    .unwrap();
+    set_attempts(&pool, &place).await;
     let _worker = place.worker(None);
     until_status(&pool, &place, "MAX_RECOVERY_ATTEMPTS_EXCEEDED").await;
     approve(&run).await;
     let text = timeout(LONG, ended(&run)).await.unwrap().unwrap();
     assert!(text.contains("it is sent"), "{text}");
+}
+
+/// A run that does not wait, and whose workers have ended too often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_run_that_dbos_has_given_up_stops_and_goes_on_when_it_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut place = Place::new(Engine::Dbos, "given_up", folder.path());
+    place.team = Team::Echo;
+    let durable = place.runner(&silent()).await;
+    let pool = database().await;
+    let run = durable.start("talk", "m1", "Hi").await.unwrap();
+    set_attempts(&pool, &place).await;
+    let _worker = place.worker(None);
+    let next = durable.start("talk", "m2", "Hello").await.unwrap();
+    let stopped = async {
+        loop {
+            let record = run.record().await.unwrap();
+            if let RunStatus::Stopped { reason } = record.status {
+                return reason;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let reason = timeout(LONG, stopped).await.unwrap();
+    assert!(reason.contains("100 times"), "{reason}");
+    let text = timeout(LONG, ended(&next)).await.unwrap();
+    assert_eq!(text.as_deref(), Some("re: Hello"));
+    run.resume().await.unwrap();
+    let text = timeout(LONG, ended(&run)).await.unwrap();
+    assert_eq!(text.as_deref(), Some("re: Hi"));
+}
+
+/// Lets DBOS believe that a workflow was executed so often that the next time is too much.
+async fn set_attempts(pool: &sqlx::PgPool, place: &Place) {
+    let set = "UPDATE dbos.workflow_status SET recovery_attempts = 101 WHERE application_name = $1";
+    let set = sqlx::query(set).bind(place.application()).execute(pool);
+    set.await.unwrap();
 }
 
 async fn until_status(pool: &sqlx::PgPool, place: &Place, expected: &str) {
