@@ -5,36 +5,47 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dbos::sysdb::SystemDatabase as _;
 use dbos::sysdb::postgres::{Config as DatabaseConfig, PostgresSystemDatabase};
+use dbos::sysdb::types::WorkflowStatus;
 use dbos::{
     Client, ClientConfig, Config, DBOS, EngineOnly, EnqueueOptions, QueueConflict, QueueOptions,
-    SendOptions, StartOptions, WorkflowRef,
+    ResumeOptions, SendOptions, StartOptions, WorkflowRef,
 };
 use switchboard_core::callback::BoxFuture;
-use switchboard_core::conversation::{Conversations, now, to_millis};
+use switchboard_core::conversation::{Conversations, to_millis};
 use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
 
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
+use crate::sweep::{self, Swept};
 use crate::work::{Stage, Work};
 
+mod local_runs;
+mod names;
 mod takeover;
 mod workflow;
 
+use local_runs::LocalRuns;
+use names::Names;
 use takeover::Takeover;
-use workflow::{LocalRuns, TOPIC};
-
-/// The name of the workflow.
-const WORKFLOW: &str = "switchboard_run";
+use workflow::TOPIC;
 
 /// The number of times that making the tables of DBOS is tried.
 const MIGRATIONS: u32 = 20;
+
+/// The reason for which a run stops whose workflow DBOS has given up.
+const GIVEN_UP: &str = "DBOS has given the run up: the processes that had it have ended more than 100 times. Find out why, \
+     and resume the run, or cancel it";
+
+/// The number of looks in a lease.
+const LOOKS: u32 = 4;
 
 /// The pause between two looks at the queue.
 const QUEUE_POLL: Duration = Duration::from_millis(100);
@@ -58,27 +69,19 @@ struct Settings {
     version: String,
     executor: String,
     lease: Duration,
+    at_once: usize,
     connections: u32,
 }
 
-/// Names of versions, queues and workflows must differ between the applications in a database.
 impl Settings {
-    fn version_name(&self) -> String {
-        format!("{}/{}", self.application, self.version)
+    /// The pause between two looks at other processes, and at runs that are due.
+    fn pause(&self) -> Duration {
+        self.lease / LOOKS
     }
 
-    /// The workflow of a run.
-    fn workflow_id(&self, run: &RunRecord) -> String {
-        format!("{}{}", self.prefix(), run.log_name())
-    }
-
-    fn prefix(&self) -> String {
-        format!("{}/", self.application)
-    }
-
-    /// The queue for runs that no process has.
-    fn queue(&self) -> String {
-        format!("{}/runs", self.application)
+    /// The names under which DBOS has the runs of a team.
+    fn names(&self, team: Option<&str>) -> Names {
+        Names::new(&self.application, team, &self.version)
     }
 }
 
@@ -93,13 +96,15 @@ impl Dbos {
                 version: "1".to_owned(),
                 executor: format!("{:032x}", fastrand::u128(..)),
                 lease: Duration::from_secs(10),
+                at_once: 1_000,
                 connections: 10,
             },
         }
     }
 
     /// Sets the name under which DBOS keeps the runs, for several applications in one database: 3 to 256 lower-case letters,
-    /// digits, `-` and `_`. The default is `switchboard`.
+    /// digits, `-` and `_`. The default is `switchboard`. Teams with a name
+    /// ([`Runner::team_name`](switchboard_core::Runner::team_name)) have a queue of their own in any case.
     #[must_use]
     pub fn application(mut self, name: impl Into<String>) -> Self {
         self.settings.application = name.into();
@@ -126,6 +131,15 @@ impl Dbos {
     #[must_use]
     pub fn lease(mut self, time: Duration) -> Self {
         self.settings.lease = time;
+        self
+    }
+
+    /// Sets the number of runs with which a process takes no more from the queue: after an outage there may be very many. Runs
+    /// that are started in this process do not wait. Of those that wait for a person or a time, half as many stay in
+    /// memory. The default is 1,000.
+    #[must_use]
+    pub fn at_once(mut self, runs: usize) -> Self {
+        self.settings.at_once = runs.max(1);
         self
     }
 
@@ -159,9 +173,10 @@ impl IntoEngine for Dbos {
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
         Arc::new(DbosEngine {
             runs: self.runs,
+            names: self.settings.names(executor.team()),
+            local: LocalRuns::new(self.settings.at_once / 2),
             settings: self.settings,
             executor,
-            local: LocalRuns::default(),
             launched: Mutex::default(),
             client: OnceCell::new(),
             work: Work::new(),
@@ -173,8 +188,9 @@ impl IntoEngine for Dbos {
 struct DbosEngine {
     runs: RunStore,
     settings: Settings,
+    /// The names of the runs of the own team.
+    names: Names,
     executor: Executor,
-    /// The runs that this process executes.
     local: LocalRuns,
     /// Set while this process executes runs.
     launched: Mutex<Option<Launched>>,
@@ -229,9 +245,10 @@ impl DbosEngine {
     async fn start(&self, run: &RunRecord) -> Result<(), DurableError> {
         let launched = self.launched().clone();
         if let Some(launched) = launched
+            && run.team.as_deref() == self.executor.team()
             && !self.executor.is_draining()
         {
-            let workflow_id = self.settings.workflow_id(run);
+            let workflow_id = self.names.workflow_id(run);
             let options = StartOptions {
                 workflow_id: Some(&workflow_id),
                 ..StartOptions::default()
@@ -244,20 +261,26 @@ impl DbosEngine {
 
     /// Leaves a run on the queue, unless DBOS has it.
     async fn enqueue(&self, run: &RunRecord) -> Result<(), DurableError> {
-        let (queue, version) = (self.settings.queue(), self.settings.version_name());
-        let workflow_id = self.settings.workflow_id(run);
+        let names = self.settings.names(run.team.as_deref());
+        let workflow_id = names.workflow_id(run);
         let options = EnqueueOptions {
             workflow_id: Some(&workflow_id),
-            app_version: Some(&version),
-            ..EnqueueOptions::new(&queue)
+            app_version: Some(&names.version),
+            ..EnqueueOptions::new(&names.queue)
         };
         let client = self.client().await?;
-        let queued = client.enqueue_with::<_, (), EngineOnly>(WORKFLOW, run.id.clone(), options);
+        let (workflow, input) = (&names.workflow, run.id.clone());
+        let queued = client.enqueue_with::<_, (), EngineOnly>(workflow, input, options);
         queued.await.map(drop).map_err(|error| failed(&error))
     }
 
     async fn launch(&self) -> Result<Launched, DurableError> {
-        let (queue, version) = (self.settings.queue(), self.settings.version_name());
+        let Names {
+            workflow,
+            version,
+            queue,
+            prefix,
+        } = self.names.clone();
         let Settings {
             url,
             application,
@@ -269,6 +292,8 @@ impl DbosEngine {
             app_version: Some(version),
             executor_id: Some(executor),
             max_connections: connections,
+            // Otherwise it takes from those of other teams too.
+            listen_queues: Some(vec![queue.clone()]),
             ..Config::new(application, url)
         });
         let parts = workflow::Parts {
@@ -276,15 +301,16 @@ impl DbosEngine {
             executor: self.executor.clone(),
             local: self.local.clone(),
             stage: self.work.watch(),
-            prefix: self.settings.prefix().into(),
+            prefix: prefix.into(),
         };
-        let workflow = dbos.register_workflow(WORKFLOW, move |id: String| {
+        let workflow = dbos.register_workflow(&workflow, move |id: String| {
             workflow::execute(parts.clone(), id)
         });
         let workflow = workflow.map_err(|error| failed(&error))?;
         dbos.launch().await.map_err(|error| failed(&error))?;
         let options = QueueOptions {
             polling_interval: QUEUE_POLL,
+            worker_concurrency: Some(i32::try_from(self.settings.at_once).unwrap_or(i32::MAX)),
             ..QueueOptions::default()
         };
         let queue = dbos.register_queue(&queue, options, QueueConflict::AlwaysUpdate);
@@ -294,53 +320,47 @@ impl DbosEngine {
 
     /// Executes runs, and takes over those of processes that are gone, until [`Engine::drain`] is called.
     async fn execute_runs(&self) -> Result<(), DurableError> {
-        let mut takeover = Takeover::new(&self.settings, self.local.clone()).await?;
+        let mut takeover = Takeover::new(&self.settings, &self.names, self.local.clone()).await?;
         takeover.beat().await?;
+        // By itself, so that nothing else that takes its time makes this process look as if it was gone.
+        let mut beats = JoinSet::new();
+        beats.spawn(takeover.beats());
         let launched = self.launch().await?;
         *self.launched() = Some(launched.clone());
-        if let Err(error) = self.recover().await {
-            tracing::warn!(%error, "the runs that DBOS does not know cannot be submitted");
-        }
         let client = self.client().await?;
         let mut stage = self.work.watch();
-        let mut woken = Instant::now();
-        loop {
-            tokio::select! {
-                () = takeover.pause() => {}
-                // Until then, this process shows that it is alive, so that no other one takes over its steps in progress.
-                () = stage.begun(Stage::Over) => break,
-            }
-            if let Err(error) = takeover.look(client).await {
-                tracing::warn!(%error, "the processes that execute runs cannot be listed");
-            }
-            if woken.elapsed() >= self.settings.lease {
-                woken = Instant::now();
-                if let Err(error) = self.wake_again().await {
-                    tracing::warn!(%error, "the runs that were sent messages cannot be woken");
-                }
-            }
+        tokio::select! {
+            () = takeover.look_on(client) => {}
+            () = sweep::sweep(self, self.settings.pause()) => {}
+            () = stage.begun(Stage::Over) => {}
         }
         *self.launched() = None;
         launched.dbos.shutdown().await;
+        beats.shutdown().await;
         takeover.give_back().await
     }
 
-    /// Wakes the runs whose messages came without that.
-    async fn wake_again(&self) -> Result<(), DurableError> {
-        for run in self.runs.unwoken(now() - self.settings.lease).await? {
-            self.wake_once(&run).await?;
-        }
-        Ok(())
+    /// Returns `true` if DBOS does not have the workflow of a run executed any more.
+    async fn is_given_up(&self, run: &RunRecord) -> Result<bool, DurableError> {
+        let id = self.settings.names(run.team.as_deref()).workflow_id(run);
+        let status = self.client().await?.workflow_status(&id).await;
+        let status = status.map_err(|error| failed(&error))?;
+        Ok(status == Some(WorkflowStatus::MaxRecoveryAttemptsExceeded))
     }
 
-    /// Wakes a run that is due, once for that time.
-    async fn wake_once(&self, run: &RunRecord) -> Result<(), DurableError> {
-        if !self.executor.takes(run) {
+    /// Has a workflow executed again that this process has suspended while it waits, or that DBOS has given up.
+    async fn resume(&self, run: &RunRecord) -> Result<(), DurableError> {
+        let names = self.settings.names(run.team.as_deref());
+        let id = names.workflow_id(run);
+        let client = self.client().await?;
+        if !self.local.wake(&id) && !self.is_given_up(run).await? {
             return Ok(());
         }
-        let time = run.due.map(to_millis).unwrap_or_default();
-        let key = format!("{}/{time}", self.settings.workflow_id(run));
-        self.send_wake(run, Some(&key)).await
+        let options = ResumeOptions {
+            queue: Some(&names.queue),
+        };
+        let resumed = client.resume_with::<(), EngineOnly>(&id, options).await;
+        resumed.map(drop).map_err(|error| failed(&error))
     }
 
     /// Sends a run the message that wakes it; with a key, unless it was sent under that before.
@@ -351,9 +371,38 @@ impl DbosEngine {
             ..SendOptions::default()
         };
         let client = self.client().await?;
-        let workflow = self.settings.workflow_id(run);
+        let workflow = self.settings.names(run.team.as_deref()).workflow_id(run);
         let sent = client.send_with(&workflow, &(), options).await;
         sent.map_err(|error| failed(&error))
+    }
+}
+
+impl Swept for DbosEngine {
+    fn runs(&self) -> &RunStore {
+        &self.runs
+    }
+
+    fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async move {
+            if run.waits_in_log() {
+                // Once for the time at which it is due.
+                let names = self.settings.names(run.team.as_deref());
+                let time = run.due.map(to_millis).unwrap_or_default();
+                let key = format!("{}/{time}", names.workflow_id(run));
+                self.send_wake(run, Some(&key)).await?;
+                return self.resume(run).await;
+            }
+            match self.enqueue(run).await {
+                Err(_) if self.is_given_up(run).await? => {
+                    self.runs.stop(run, GIVEN_UP.to_owned()).await
+                }
+                queued => queued,
+            }
+        })
     }
 }
 
@@ -378,25 +427,22 @@ impl Engine for DbosEngine {
                 return self.submit(&run).await;
             }
             self.executor.wake(&run.id);
-            self.send_wake(run, None).await
+            if !run.has_begun {
+                // Its process may have ended before it had submitted it.
+                match self.enqueue(run).await {
+                    Err(_) if self.is_given_up(run).await? => {}
+                    queued => queued?,
+                }
+            }
+            self.send_wake(run, None).await?;
+            self.resume(run).await
         })
     }
 
     /// Runs whose process ended between storing and submitting them are submitted, and those that it did not wake for a
     /// message are woken.
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
-        Box::pin(async {
-            let mut due = self.runs.due(now()).await?;
-            due.retain(|run| self.executor.takes(run));
-            for run in &due {
-                if run.waits_in_log() {
-                    self.wake_once(run).await?;
-                } else {
-                    self.enqueue(run).await?;
-                }
-            }
-            Ok(due.len())
-        })
+        Box::pin(sweep::sweep_once(self))
     }
 
     fn work(&self) -> BoxFuture<'_, ()> {

@@ -36,6 +36,8 @@ pub enum Execution {
     Draining,
     /// The run goes on in another log, as it had stopped and was resumed, or it was deleted. This log is of no use any more.
     Superseded,
+    /// The run is one of another engine or team, whose processes are to execute it with this log.
+    OtherEngine,
     /// Another execution has taken the run.
     Taken,
     /// This process executes the run already.
@@ -134,8 +136,9 @@ impl Executor {
             return Ok(Execution::Draining);
         }
         match runs.record(id).await {
-            Ok(record) if record.log_name() == log_name && self.takes(&record) => {}
-            Ok(_) => return Ok(Execution::Superseded),
+            Ok(record) if record.log_name() != log_name => return Ok(Execution::Superseded),
+            Ok(record) if !self.takes(&record) => return Ok(Execution::OtherEngine),
+            Ok(_) => {}
             Err(error) if error.kind() == DurableErrorKind::NotFound => {
                 return Ok(Execution::Superseded);
             }

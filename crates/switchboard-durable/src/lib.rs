@@ -55,6 +55,8 @@ mod record;
 mod restate;
 mod run_store;
 mod runner;
+#[cfg(any(feature = "restate", feature = "dbos"))]
+mod sweep;
 mod teams;
 #[cfg(any(feature = "restate", feature = "dbos"))]
 mod work;

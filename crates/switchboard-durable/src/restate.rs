@@ -1,6 +1,6 @@
 //! The Restate engine: a Restate server keeps the outcomes of steps, and calls the processes that execute runs.
 //!
-//! A conversation is a virtual object, so that its messages are answered one after the other, and a run is an invocation
+//! A conversation is a virtual object of its team, so that its messages are answered one after the other, and a run is an invocation
 //! with the identifier of the run as idempotency key. Each batch of outcomes is a step of the invocation; a wait for
 //! a person is an awakeable, whose name [`RunRecord::wake`] has.
 
@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use restate_sdk::discovery::ServiceName;
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::Conversations;
 
@@ -17,6 +18,7 @@ use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
+use crate::sweep::{self, Swept};
 use crate::work::Work;
 
 mod client;
@@ -24,8 +26,8 @@ mod service;
 
 use client::Client;
 
-/// The time after which a run that was sent a message and not woken is woken.
-const WAKE_PAUSE: Duration = Duration::from_secs(5);
+/// The time between two looks at the runs that are due.
+const SWEEP_PAUSE: Duration = Duration::from_secs(5);
 
 /// The engine on a [Restate](https://restate.dev) server, with the conversations, the states of runs and their streams in a
 /// store that all processes share.
@@ -95,8 +97,9 @@ impl Restate {
         self
     }
 
-    /// Sets the name of the application, for several that share a Restate server. Without one,
-    /// conversations of the same name are the same virtual object.
+    /// Sets the name of the application, for several that share a Restate server: each has virtual objects of its own, as
+    /// teams with a name ([`Runner::team_name`](switchboard_core::Runner::team_name)) have. The processes of each need an
+    /// address of their own.
     #[must_use]
     pub fn application(mut self, name: impl Into<String>) -> Self {
         self.settings.application = Some(name.into());
@@ -188,8 +191,13 @@ impl RestateEngine {
             .map_err(|error| DurableError::new(DurableErrorKind::Closed, error.to_string()))?;
         let uri = self.settings.uri.clone();
         let uri = uri.unwrap_or_else(|| format!("http://{address}"));
+        let application = self.settings.application.as_deref();
+        let object = service::object_name(application, self.executor.team());
+        let name = ServiceName::try_from(&object);
         let services = service::Services {
             settings: self.settings.clone(),
+            object: name
+                .map_err(|error| DurableError::new(DurableErrorKind::Engine, error.to_string()))?,
             runs: self.runs.clone(),
             executor: self.executor.clone(),
             client: self.client.clone(),
@@ -198,20 +206,12 @@ impl RestateEngine {
         let serve = service::serve(listener, services);
         let register = async {
             // The server asks this process for its services while it registers them.
-            while let Err(error) = self.client.register(&uri).await {
+            while let Err(error) = self.client.register(&uri, &object).await {
                 tracing::warn!(%error, "this process cannot be registered; it is tried again");
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             tracing::info!(uri, "runs of the Restate server are executed here");
-            if let Err(error) = self.recover().await {
-                tracing::warn!(%error, "the runs that the server does not know cannot be submitted");
-            }
-            loop {
-                tokio::time::sleep(WAKE_PAUSE).await;
-                if let Err(error) = self.wake_again().await {
-                    tracing::warn!(%error, "the runs that were sent messages cannot be woken");
-                }
-            }
+            sweep::sweep(self, SWEEP_PAUSE).await;
         };
         tokio::select! {
             () = serve => {}
@@ -219,14 +219,24 @@ impl RestateEngine {
         }
         Ok(())
     }
+}
 
-    /// Wakes the runs whose messages came without that.
-    async fn wake_again(&self) -> Result<(), DurableError> {
-        let sent = switchboard_core::conversation::now() - WAKE_PAUSE;
-        for run in self.runs.unwoken(sent).await? {
-            self.wake(&run).await?;
-        }
-        Ok(())
+impl Swept for RestateEngine {
+    fn runs(&self) -> &RunStore {
+        &self.runs
+    }
+
+    fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async move {
+            if run.waits_in_log() {
+                return self.wake(run).await;
+            }
+            self.client.invoke(run).await
+        })
     }
 }
 
@@ -264,18 +274,7 @@ impl Engine for RestateEngine {
     /// The server calls again what was interrupted. Runs whose process ended between storing and submitting them are
     /// submitted, and those that it did not wake for a message are woken.
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
-        Box::pin(async {
-            let mut due = self.runs.due(switchboard_core::conversation::now()).await?;
-            due.retain(|run| self.executor.takes(run));
-            for run in &due {
-                if run.waits_in_log() {
-                    self.wake(run).await?;
-                } else {
-                    self.client.invoke(run).await?;
-                }
-            }
-            Ok(due.len())
-        })
+        Box::pin(sweep::sweep_once(self))
     }
 
     fn work(&self) -> BoxFuture<'_, ()> {

@@ -110,13 +110,19 @@ impl RunStore {
         }
     }
 
-    /// The runs that wait in the log of an engine and were sent a message before a time: the process that sent it may have ended,
-    /// or lost its connection, before it woke them. Those whose time has come are among them.
+    /// A page of the runs that are due at a time, the last changed first, of those that were changed before another time.
     #[cfg(any(feature = "restate", feature = "dbos"))]
-    pub(crate) async fn unwoken(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
-        let mut runs = self.due(time).await?;
-        runs.retain(RunRecord::waits_in_log);
-        Ok(runs)
+    pub(crate) async fn due_changed_before(
+        &self,
+        time: SystemTime,
+        changed_before: Option<SystemTime>,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, DurableError> {
+        let mut query = ListQuery::default();
+        query.expired_before = Some(time);
+        query.changed_before = changed_before;
+        query.limit = Some(limit);
+        self.listed(query).await
     }
 
     async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
@@ -296,6 +302,25 @@ impl RunStore {
                 return Ok(record);
             }
         }
+    }
+
+    /// Stops a run that is due, unless it has changed meanwhile.
+    #[cfg(feature = "dbos")]
+    pub(crate) async fn stop(&self, run: &RunRecord, reason: String) -> Result<(), DurableError> {
+        let (head, mut stored_record) = self.head(&run.id).await?;
+        if to_record(&run.id, &head, stored_record.clone()) != *run {
+            return Ok(());
+        }
+        tracing::warn!(run = run.id, reason, "a run is stopped");
+        stored_record.status = RunStatus::Stopped { reason };
+        let entry = stored(&run.id, &JournalEntry::Released)?;
+        let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+        commit.details = Some(details(&run.id, &stored_record)?);
+        commit.expires = Some(None);
+        if let Committed::At(_) = self.commit(&run.id, commit).await? {
+            self.release_conversation(&stored_record).await;
+        }
+        Ok(())
     }
 
     /// Adds signals to a run of which `fits` holds, and makes one that waits or has stopped due. Returns the state of the run

@@ -132,31 +132,55 @@ fn owned<const N: usize>(args: [&str; N]) -> Vec<String> {
 }
 
 #[cfg(feature = "restate")]
-#[test]
-#[ignore = "needs PostgreSQL and Restate; ./test starts them"]
-fn a_worker_on_restate_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on() {
+fn restate() -> workers::Engine {
     let (server, admin) = (
         variable("SWITCHBOARD_TEST_RESTATE"),
         variable("SWITCHBOARD_TEST_RESTATE_ADMIN"),
     );
-    workers::a_tool_ends_and_another_worker_goes_on(&workers::Engine {
+    workers::Engine {
         name: "restate",
         store: owned(["--store", &variable("SWITCHBOARD_TEST_POSTGRES")]),
         run: owned(["--engine", "restate", "--restate", &server]),
         worker: owned(["--restate-admin", &admin, "--listen", &free_address()]),
         is_embedded: false,
-    });
+    }
+}
+
+#[cfg(feature = "dbos")]
+fn dbos(lease: &str) -> workers::Engine {
+    workers::Engine {
+        name: "dbos",
+        store: owned(["--store", &variable("SWITCHBOARD_TEST_POSTGRES")]),
+        run: owned(["--engine", "dbos", "--lease", lease]),
+        worker: Vec::new(),
+        is_embedded: false,
+    }
+}
+
+#[cfg(feature = "restate")]
+#[test]
+#[ignore = "needs PostgreSQL and Restate; ./test starts them"]
+fn a_worker_on_restate_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on() {
+    workers::a_tool_ends_and_another_worker_goes_on(&restate());
 }
 
 #[cfg(feature = "dbos")]
 #[test]
 #[ignore = "needs PostgreSQL; ./test starts one"]
 fn a_worker_on_dbos_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on() {
-    workers::a_tool_ends_and_another_worker_goes_on(&workers::Engine {
-        name: "dbos",
-        store: owned(["--store", &variable("SWITCHBOARD_TEST_POSTGRES")]),
-        run: owned(["--engine", "dbos", "--lease", "60s"]),
-        worker: Vec::new(),
-        is_embedded: false,
-    });
+    workers::a_tool_ends_and_another_worker_goes_on(&dbos("60s"));
+}
+
+#[cfg(feature = "restate")]
+#[test]
+#[ignore = "needs PostgreSQL and Restate; ./test starts them"]
+fn a_run_that_a_worker_on_restate_took_to_its_approval_is_decided_or_cancelled_by_the_program() {
+    workers::a_run_that_a_worker_took_to_its_approval_is_decided_or_cancelled(&restate());
+}
+
+#[cfg(feature = "dbos")]
+#[test]
+#[ignore = "needs PostgreSQL; ./test starts one"]
+fn a_run_that_a_worker_on_dbos_took_to_its_approval_is_decided_or_cancelled_by_the_program() {
+    workers::a_run_that_a_worker_took_to_its_approval_is_decided_or_cancelled(&dbos("2s"));
 }

@@ -148,8 +148,7 @@ pub(crate) fn a_tool_ends_and_another_worker_goes_on(engine: &Engine) {
     assert_eq!(status.code(), Some(0));
     assert_eq!(desk.folder.read("effects"), "begun\nended\n");
     let run = format!("{session}/m1");
-    let show = args(&["runs", "show", &run, "--json"], &[&engine.store]);
-    let shown: Value = serde_json::from_str(&desk.folder.run(&show).stdout).unwrap();
+    let shown = shown(&desk, engine, &run);
     assert!(shown["output"].is_null(), "{shown}");
 
     // It does not wait for the lease of the first.
@@ -176,6 +175,61 @@ pub(crate) fn a_tool_ends_and_another_worker_goes_on(engine: &Engine) {
     }
     send_signal("-TERM", &second.0);
     assert_eq!(second.ended().code(), Some(0));
+}
+
+/// The state of a run; null if it is not stored yet.
+fn shown(desk: &Desk, engine: &Engine, run: &str) -> Value {
+    let show = args(&["runs", "show", run, "--json"], &[&engine.store]);
+    serde_json::from_str(&desk.folder.run(&show).stdout).unwrap_or_default()
+}
+
+pub(crate) fn a_run_that_a_worker_took_to_its_approval_is_decided_or_cancelled(engine: &Engine) {
+    let session = format!("approved-{}-{}", engine.name, std::process::id());
+    let refund = || Reply::call("c1", "refund", r#"{"order":"A-1","amount":500}"#);
+    let lost = engine.is_embedded.then(slow);
+    let replies = [refund(), Reply::text("It is paid back."), refund()];
+    let desk = Desk::new(lost.into_iter().chain(replies));
+    let sender = send(&desk, engine, &session);
+    let _worker = worker(&desk, engine);
+    let run = format!("{session}/m1");
+    until("the run waits", || {
+        shown(&desk, engine, &run)["status"] == "waiting"
+    });
+    if let Some(sender) = sender {
+        let sent = Ran::of(sender);
+        assert_eq!(sent.code, Some(5), "{sent:?}");
+        let help = format!("switchboard runs resume {run} team.toml");
+        assert!(sent.stderr.contains(&help), "{sent:?}");
+    }
+    let resume = ["runs", "resume", &run, "team.toml", "--approve", "all"];
+    let resume = args(
+        &[&resume[..], &["--quiet"]].concat(),
+        &[&engine.run, &engine.store],
+    );
+    let resumed = desk.program(&resume, "");
+    assert_eq!(
+        (resumed.code, resumed.stdout.as_str()),
+        (Some(0), "It is paid back.\n"),
+        "{resumed:?}"
+    );
+
+    let again = ["run", "team.toml", "Pay", "--key", "m2", "--durable"];
+    let again = args(
+        &[&again[..], &["--session", &session]].concat(),
+        &[&engine.run, &engine.store],
+    );
+    assert_eq!(desk.program(&again, "").code, Some(5));
+    let run = format!("{session}/m2");
+    let cancel = args(&["runs", "cancel", &run], &[&engine.store]);
+    assert_eq!(desk.folder.run(&cancel).code, Some(0));
+    until("the run is cancelled", || {
+        shown(&desk, engine, &run)["status"] == "cancelled"
+    });
+}
+
+#[test]
+fn a_run_that_a_worker_took_to_its_approval_is_decided_or_cancelled_by_the_program() {
+    a_run_that_a_worker_took_to_its_approval_is_decided_or_cancelled(&embedded());
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! A run as a workflow.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use dbos::EngineOnly;
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
 
+use super::local_runs::LocalRuns;
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
@@ -20,6 +20,10 @@ pub(super) const TOPIC: &str = "wake";
 /// The time after which a run that waits looks for messages by itself.
 const LONG: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The time after which a run that waits, and finds no room to do so in memory, is suspended. A message that lies there
+/// already is received before.
+const SUSPEND_AFTER: Duration = Duration::from_secs(1);
+
 /// The parts that a workflow needs.
 #[derive(Clone)]
 pub(super) struct Parts {
@@ -31,51 +35,41 @@ pub(super) struct Parts {
     pub(super) prefix: Arc<str>,
 }
 
-/// The workflows that this process executes. Clones share them.
-#[derive(Clone, Default)]
-pub(super) struct LocalRuns(Arc<Mutex<HashSet<String>>>);
-
-impl LocalRuns {
-    fn runs(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn contains(&self, id: &str) -> bool {
-        self.runs().contains(id)
-    }
-}
-
-/// Removes a run from the local ones when it is dropped.
-struct LocalRun<'a>(&'a LocalRuns, &'a str);
-
-impl Drop for LocalRun<'_> {
-    fn drop(&mut self) {
-        self.0.runs().remove(self.1);
-    }
-}
-
 /// Executes a run until it ends.
 pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
     let workflow = dbos::workflow_id().unwrap_or_else(|| id.clone());
-    if !parts.local.runs().insert(workflow.clone()) {
+    let Some(executed_here) = parts.local.execute(&workflow) else {
         tracing::debug!(run = id, "an earlier execution has the run");
         return Err(interrupted(&id));
-    }
-    let _local = LocalRun(&parts.local, &workflow);
+    };
     let mut log = WorkflowLog {
         id: &id,
+        local: &parts.local,
         stage: parts.stage.clone(),
+        is_suspended: false,
     };
     let log_name = workflow.strip_prefix(&*parts.prefix).unwrap_or(&workflow);
     let executed = parts.executor.execute(&parts.runs, &id, log_name, &mut log);
     let reason = match executed.await {
-        Ok(Execution::Ended | Execution::Stopped { .. } | Execution::Superseded) => return Ok(()),
+        Ok(Execution::Ended | Execution::Stopped { .. } | Execution::Superseded) => {
+            executed_here.end();
+            return Ok(());
+        }
+        Ok(Execution::OtherEngine) => "it is one of another team".to_owned(),
         Ok(Execution::Draining) => "this process shuts down".to_owned(),
         Ok(Execution::Taken) => "another process has it".to_owned(),
         Ok(Execution::Active) => "an earlier execution is about to end".to_owned(),
         Err(error) => error.to_string(),
     };
-    tracing::warn!(run = id, reason, "a run does not go on here");
+    if log.is_suspended {
+        executed_here.suspend();
+        tracing::debug!(
+            run = id,
+            "a run that waits leaves the memory of this process"
+        );
+    } else {
+        tracing::warn!(run = id, reason, "a run does not go on here");
+    }
     // Nothing is recorded: the workflow is executed again, here or in another process.
     Err(interrupted(&id))
 }
@@ -89,7 +83,10 @@ fn interrupted(id: &str) -> dbos::Error<EngineOnly> {
 /// The steps of a workflow, as the log of a run.
 struct WorkflowLog<'a> {
     id: &'a str,
+    local: &'a LocalRuns,
     stage: StageWatch,
+    /// Set once the run has left the memory of this process, until it is woken.
+    is_suspended: bool,
 }
 
 impl WorkflowLog<'_> {
@@ -143,6 +140,13 @@ impl StepLog for WorkflowLog<'_> {
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
+                let in_memory = self.local.wait();
+                let suspended = async {
+                    match &in_memory {
+                        Some(_) => std::future::pending().await,
+                        None => tokio::time::sleep(SUSPEND_AFTER).await,
+                    }
+                };
                 let left = until.map(|time| time.duration_since(now()).unwrap_or_default());
                 let left = left.unwrap_or(LONG).min(LONG);
                 let woken = dbos::recv::<(), EngineOnly>(Some(TOPIC), left);
@@ -152,6 +156,11 @@ impl StepLog for WorkflowLog<'_> {
                     }
                     () = self.stage.begun(Stage::Draining) => {
                         let message = format!("the run \"{}\" waits; this process shuts down", self.id);
+                        return Err(DurableError::new(DurableErrorKind::Closed, message));
+                    }
+                    () = suspended => {
+                        self.is_suspended = true;
+                        let message = format!("the run \"{}\" waits", self.id);
                         return Err(DurableError::new(DurableErrorKind::Closed, message));
                     }
                 }

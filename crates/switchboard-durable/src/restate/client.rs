@@ -8,9 +8,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{RequestBuilder, StatusCode};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
 
 use super::Settings;
-use super::service::{HANDLER, OBJECT};
+use super::service::{HANDLER, object_name};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::RunRecord;
 
@@ -21,8 +22,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A client of the ingress and of the admin address.
 pub(super) struct Client {
     http: Result<reqwest::Client, String>,
-    /// The start of names in the server.
-    prefix: String,
+    application: Option<String>,
     ingress: String,
     admin: Option<String>,
     token: Option<String>,
@@ -32,10 +32,7 @@ impl Client {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             http: http_client(),
-            prefix: match &settings.application {
-                Some(application) => format!("{application}/"),
-                None => String::new(),
-            },
+            application: settings.application.clone(),
             ingress: settings.ingress.clone(),
             admin: settings.admin.clone(),
             token: settings.token.clone(),
@@ -45,12 +42,11 @@ impl Client {
     /// Invokes a run, unless it was invoked before.
     pub(super) async fn invoke(&self, run: &RunRecord) -> Result<(), DurableError> {
         let id = &*run.id;
-        let key = format!("{}{}", self.prefix, run.conversation);
-        let key = utf8_percent_encode(&key, NON_ALPHANUMERIC);
-        let name = format!("{}{}", self.prefix, run.log_name());
+        let object = object_name(self.application.as_deref(), run.team.as_deref());
+        let key = utf8_percent_encode(&run.conversation, NON_ALPHANUMERIC);
         // Header values are limited to visible ASCII.
-        let name = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
-        let url = format!("{}/{OBJECT}/{key}/{HANDLER}/send", self.ingress);
+        let name = utf8_percent_encode(&run.log_name(), NON_ALPHANUMERIC).to_string();
+        let url = format!("{}/{object}/{key}/{HANDLER}/send", self.ingress);
         let body = serde_json::json!({ "run": id, "log": run.log_name() }).to_string();
         let request = |http: &reqwest::Client| {
             http.post(&url)
@@ -58,7 +54,7 @@ impl Client {
                 .header("idempotency-key", &name)
                 .body(body.clone())
         };
-        self.send(id, &request, &[]).await
+        self.send(id, &request, &[]).await.map(drop)
     }
 
     /// Resolves an awakeable. One that was resolved before is left as it is.
@@ -74,7 +70,7 @@ impl Client {
             StatusCode::CONFLICT,
             StatusCode::GONE,
         ];
-        self.send(awakeable, &request, &gone).await
+        self.send(awakeable, &request, &gone).await.map(drop)
     }
 
     /// Ends an invocation whose journal is of no use any more. It cannot end by itself: the server would compare its
@@ -90,11 +86,11 @@ impl Client {
             StatusCode::CONFLICT,
             StatusCode::GONE,
         ];
-        self.send(invocation, &request, &gone).await
+        self.send(invocation, &request, &gone).await.map(drop)
     }
 
-    /// Registers the services at an address.
-    pub(super) async fn register(&self, uri: &str) -> Result<(), DurableError> {
+    /// Registers the process at an address, which has this virtual object.
+    pub(super) async fn register(&self, uri: &str, object: &str) -> Result<(), DurableError> {
         let Some(admin) = &self.admin else {
             return Ok(());
         };
@@ -107,15 +103,23 @@ impl Client {
                 .header("content-type", "application/json")
                 .body(body.clone())
         };
-        self.send(uri, &request, &[]).await
+        let registered = self.send(uri, &request, &[]).await?;
+        if !registers(&registered, object) {
+            let message = format!(
+                "a process of another application or team listens at {uri} as well: each needs an address of its own"
+            );
+            return Err(DurableError::new(DurableErrorKind::Engine, message));
+        }
+        Ok(())
     }
 
+    /// Sends a request, again after failures that may pass. Returns the body of the answer.
     async fn send(
         &self,
         what: &str,
         request: &(dyn Fn(&reqwest::Client) -> RequestBuilder + Sync),
         accepted: &[StatusCode],
-    ) -> Result<(), DurableError> {
+    ) -> Result<String, DurableError> {
         let failed = |reason: &str| {
             let message = format!("the Restate server did not take \"{what}\": {reason}");
             DurableError::new(DurableErrorKind::Engine, message)
@@ -131,10 +135,10 @@ impl Client {
             let (reason, may_pass) = match request.send().await {
                 Ok(response) => {
                     let status = response.status();
-                    if status.is_success() || accepted.contains(&status) {
-                        return Ok(());
-                    }
                     let text = response.text().await.unwrap_or_default();
+                    if status.is_success() || accepted.contains(&status) {
+                        return Ok(text);
+                    }
                     let mut reason = status.to_string();
                     let _ = write!(reason, " {}", text.chars().take(400).collect::<String>());
                     {
@@ -154,6 +158,13 @@ impl Client {
             tokio::time::sleep(PAUSE * 2_u32.pow(attempt - 1)).await;
         }
     }
+}
+
+/// Returns `true` if the answer to a registration lists the virtual object, or lists none.
+fn registers(answer: &str, object: &str) -> bool {
+    let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+    let services = answer["services"].as_array();
+    services.is_none_or(|services| services.iter().any(|service| service["name"] == object))
 }
 
 fn describe(error: &reqwest::Error) -> String {
@@ -178,4 +189,18 @@ fn http_client() -> Result<reqwest::Client, String> {
         .tls_backend_preconfigured(tls)
         .timeout(Duration::from_secs(30));
     client.build().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registration_that_has_another_object_only_is_noticed() {
+        let answer = r#"{"id":"dp_1","services":[{"name":"A","handlers":[]},{"name":"B"}]}"#;
+        assert!(registers(answer, "A") && registers(answer, "B"));
+        assert!(!registers(answer, "C"));
+        // Not all versions of the server say which services they have found.
+        assert!(registers("{}", "C") && registers("", "C"));
+    }
 }

@@ -7,8 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use restate_sdk::discovery::ServiceName;
+use restate_sdk::endpoint::ContextInternal;
 use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::prelude::*;
+use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
+use restate_sdk::service::{Discoverable, Service};
 use serde::{Deserialize, Serialize};
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
@@ -23,8 +28,8 @@ use crate::executor::{Execution, Executor};
 use crate::run_store::RunStore;
 use crate::work::{InProgress, Stage, StageWatch};
 
-/// The name of the virtual object, whose keys are conversations.
-pub(super) const OBJECT: &str = "SwitchboardConversation";
+/// The start of the names of virtual objects, whose keys are conversations.
+const OBJECT: &str = "SwitchboardConversation";
 
 /// The name of the handler that executes a run.
 pub(super) const HANDLER: &str = "run";
@@ -37,6 +42,20 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 
 /// The time that the answers of the last runs have to be sent, before connections are cut off.
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
+
+/// The name of the virtual object for the runs of a team. The server calls an object in the process that was registered
+/// last, so each application and each team has its own.
+pub(super) fn object_name(application: Option<&str>, team: Option<&str>) -> String {
+    if application.is_none() && team.is_none() {
+        return OBJECT.to_owned();
+    }
+    // Letters, digits, `.`, `_` and `-` are allowed.
+    let escaped = |name: Option<&str>| {
+        let escaped = utf8_percent_encode(name.unwrap_or_default(), NON_ALPHANUMERIC);
+        escaped.to_string().replace('%', "_")
+    };
+    format!("{OBJECT}.{}.{}", escaped(application), escaped(team))
+}
 
 /// A conversation, as a virtual object: its runs take place one after the other.
 struct Conversation {
@@ -57,7 +76,7 @@ struct Invocation {
     log: String,
 }
 
-#[object(name = "SwitchboardConversation")]
+#[object]
 impl Conversation {
     /// Executes a run until it ends.
     #[handler(name = "run")]
@@ -84,6 +103,7 @@ impl Conversation {
                 let reason = "the run was resumed, and goes on in another invocation";
                 self.give_up(&ctx, reason.to_owned()).await
             }
+            Ok(Execution::OtherEngine) => Err(retried("the run is one of another team")),
             Ok(Execution::Draining) => Err(retried("this process shuts down")),
             Ok(Execution::Taken) => Err(retried("another process has the run")),
             Ok(Execution::Active) => Err(retried("an earlier execution is about to end")),
@@ -99,6 +119,38 @@ impl Conversation {
             return Err(error.into());
         }
         Err(TerminalError::new(reason).into())
+    }
+}
+
+/// The virtual object under a name that is known when the process runs. The code that `#[object]` generates for constant
+/// names is the same.
+struct NamedConversation(Arc<Conversation>);
+
+impl Service for NamedConversation {
+    type Future = ServiceBoxFuture;
+
+    fn handle(&self, ctx: ContextInternal) -> Self::Future {
+        let conversation = self.0.clone();
+        Box::pin(async move {
+            if ctx.handler_name() != HANDLER {
+                let (object, handler) = (ctx.service_name(), ctx.handler_name());
+                let error = restate_sdk::endpoint::Error::unknown_handler(object, handler);
+                return Err(error);
+            }
+            let (invocation, metadata) = ctx.input().await;
+            let ran = conversation.run((&ctx, metadata).into(), invocation);
+            ctx.handle_handler_result(ran.await);
+            ctx.end();
+            Ok(())
+        })
+    }
+}
+
+impl Conversation {
+    fn named(self, name: ServiceName) -> ServiceDefinition {
+        let mut discovery = Self::discover();
+        discovery.name = name;
+        service_definition(NamedConversation(Arc::new(self)), discovery)
     }
 }
 
@@ -198,6 +250,8 @@ pub(super) fn listen(address: Option<SocketAddr>) -> std::io::Result<TcpListener
 #[derive(Clone)]
 pub(super) struct Services {
     pub(super) settings: Settings,
+    /// The name of the virtual object.
+    pub(super) object: ServiceName,
     pub(super) runs: RunStore,
     pub(super) executor: Executor,
     pub(super) client: Arc<Client>,
@@ -223,7 +277,7 @@ fn endpoint(services: &Services, in_progress: &InProgress) -> Endpoint {
         .retry_policy_max_interval(longest)
         // A run is never given up.
         .retry_policy_max_attempts(u64::from(u32::MAX));
-    let conversation = conversation.into_service_definition().options(options);
+    let conversation = conversation.named(services.object.clone()).options(options);
     Endpoint::builder().bind(conversation).build()
 }
 

@@ -6,8 +6,10 @@
 //!     --test durable -- --ignored --test-threads=1 --skip worker engines
 //! ```
 
+mod backlog;
 mod draining;
 mod paused;
+mod places;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -21,11 +23,13 @@ use switchboard_durable::{DurableRun, DurableRunner, Embedded, RunEvent, RunReco
 use tokio::time::sleep;
 
 use crate::world::{Note, check_effects, decide_until_ended, outcome, questions, runner};
+use backlog::a_message_that_was_not_submitted_is_answered_by_a_worker_that_is_up;
 use draining::{
     a_worker_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on,
     a_worker_whose_tool_takes_too_long_ends_without_it,
 };
 use paused::a_run_that_waits_for_a_time_notices_messages_without_being_woken;
+use places::applications_and_teams_on_one_server_answer_their_own_messages;
 use worker::{Engine, Place, Team};
 
 /// The time that a test may take at most.
@@ -423,4 +427,6 @@ on_each_engine!(
     a_worker_that_is_asked_to_end_lets_its_tool_end_and_another_goes_on,
     a_worker_whose_tool_takes_too_long_ends_without_it,
     a_run_that_waits_for_a_time_notices_messages_without_being_woken,
+    applications_and_teams_on_one_server_answer_their_own_messages,
+    a_message_that_was_not_submitted_is_answered_by_a_worker_that_is_up,
 );

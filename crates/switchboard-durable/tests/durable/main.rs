@@ -7,6 +7,7 @@ mod clocks;
 #[cfg(all(feature = "restate", feature = "dbos"))]
 mod engines;
 mod fault_store;
+mod hooks;
 mod inner_runs;
 mod killed;
 mod logged;

@@ -9,8 +9,11 @@ use switchboard_core::conversation::{
 };
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Runner, Tool, tool};
-use switchboard_durable::{DurableErrorKind, DurableRunner, Embedded, RunStatus, RunStore};
+use switchboard_durable::{
+    DurableErrorKind, DurableRunner, Embedded, Execution, RunStatus, RunStore,
+};
 
+use crate::logged::engine::Logged;
 use crate::world::echo;
 
 /// Stores a message in a process that executes nothing.
@@ -57,6 +60,38 @@ async fn a_run_of_a_team_of_another_name_is_left_alone() {
     assert_eq!(shop.recover().await.unwrap(), 1);
     let run = shop.attach("talk/m1").await.unwrap();
     assert_eq!(run.wait().await.unwrap().text().as_deref(), Some("re: Hi"));
+}
+
+#[tokio::test]
+async fn the_log_of_a_run_of_another_team_is_not_ended() {
+    let store = Conversations::in_memory();
+    let named = |name: &str| {
+        let settings = Logged::new(&store, None);
+        let runner = Runner::new(&echo()).team_name(name);
+        (settings.clone(), DurableRunner::new(settings, runner))
+    };
+    let (shop, durable) = named("shop");
+    store_message(durable.clone()).await;
+    let log_name = durable.attach("talk/m1").await.unwrap();
+    let log_name = log_name.record().await.unwrap().log_name();
+
+    let (bank, _bank) = named("bank");
+    assert_eq!(
+        bank.execute("talk/m1", &log_name).await,
+        Execution::OtherEngine
+    );
+    assert_eq!(
+        bank.execute("talk/m1", "talk/m1#0.0").await,
+        Execution::Superseded
+    );
+    assert_eq!(
+        shop.execute("talk/m1", &log_name).await,
+        Execution::Draining
+    );
+    let (shop, _shop) = named("shop");
+    assert_eq!(shop.execute("talk/m1", &log_name).await, Execution::Ended);
+    let record = RunStore::new(store).record("talk/m1").await.unwrap();
+    assert_eq!(record.text().as_deref(), Some("re: Hi"));
 }
 
 #[tokio::test]

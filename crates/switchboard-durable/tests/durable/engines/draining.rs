@@ -63,7 +63,7 @@ async fn has_effect(place: &Place, effect: &str) {
     timeout(LONG, has).await.unwrap();
 }
 
-async fn gone(mut worker: Worker) {
+pub(super) async fn gone(mut worker: Worker) {
     let gone = async {
         while !worker.is_gone() {
             sleep(Duration::from_millis(5)).await;

@@ -47,10 +47,10 @@ pub(super) fn team(note: &Note) -> Runner {
     Runner::new(&agent)
 }
 
-/// The engine of a process that ends before it wakes a run.
-struct WakesNobody {
-    name: String,
-    runs: RunStore,
+/// The engine of a process that ends before it submits or wakes a run.
+pub(super) struct WakesNobody {
+    pub(super) name: String,
+    pub(super) runs: RunStore,
 }
 
 impl IntoEngine for WakesNobody {

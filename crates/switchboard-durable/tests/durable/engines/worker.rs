@@ -25,6 +25,9 @@ const NAME: &str = "SWITCHBOARD_TEST_NAME";
 const PORT: &str = "SWITCHBOARD_TEST_PORT";
 const KILL: &str = "SWITCHBOARD_TEST_KILL";
 const TEAM: &str = "SWITCHBOARD_TEST_TEAM";
+const TEAM_NAME: &str = "SWITCHBOARD_TEST_TEAM_NAME";
+const APPLICATION: &str = "SWITCHBOARD_TEST_APPLICATION";
+const AT_ONCE: &str = "SWITCHBOARD_TEST_AT_ONCE";
 
 /// The file that asks workers to end.
 const END: &str = "end";
@@ -42,6 +45,11 @@ pub(super) struct Place {
     /// The port of the workers.
     port: u16,
     pub(super) team: Team,
+    /// The name of the team, if it has one.
+    team_name: Option<String>,
+    application: String,
+    /// The number of runs that a worker on DBOS takes at once.
+    pub(super) at_once: usize,
 }
 
 /// The team of a worker.
@@ -76,13 +84,26 @@ impl Engine {
 
 impl Place {
     pub(super) fn new(engine: Engine, test: &str, folder: &Path) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let name = format!("{}_{test}_{}", engine.server(), std::process::id());
         Self {
             engine,
-            name: format!("{}_{test}_{}", engine.server(), std::process::id()),
+            application: name.clone(),
+            name,
             folder: folder.to_owned(),
-            port: listener.local_addr().unwrap().port(),
+            port: free_port(),
             team: Team::Random,
+            team_name: None,
+            at_once: 1_000,
+        }
+    }
+
+    /// The place of another team, or of an application whose name ends in another way, beside this one.
+    pub(super) fn beside(&self, application: &str, team_name: Option<&str>) -> Self {
+        Self {
+            application: format!("{}{application}", self.name),
+            team_name: team_name.map(str::to_owned),
+            port: free_port(),
+            ..self.clone()
         }
     }
 
@@ -104,21 +125,31 @@ impl Place {
             Team::Slow => draining::team(note),
             Team::Patient => paused::team(note),
         };
+        let team = match &self.team_name {
+            Some(name) => team.team_name(name.as_str()),
+            None => team,
+        };
         match self.engine {
             Engine::Restate => {
                 let restate = Restate::new(store, variable("SWITCHBOARD_TEST_RESTATE"))
-                    .application(&self.name)
+                    .application(&self.application)
                     .admin(variable("SWITCHBOARD_TEST_RESTATE_ADMIN"))
                     .listen(([127, 0, 0, 1], self.port).into());
                 DurableRunner::new(restate, team)
             }
             Engine::Dbos => {
                 let dbos = Dbos::new(store, variable("SWITCHBOARD_TEST_POSTGRES"))
-                    .application(&self.name)
+                    .application(&self.application)
+                    .at_once(self.at_once)
                     .lease(LEASE);
                 DurableRunner::new(dbos, team)
             }
         }
+    }
+
+    /// The application, as DBOS has its name.
+    pub(super) fn application(&self) -> &str {
+        &self.application
     }
 
     /// Starts a worker, which kills itself at a side effect if a number is given.
@@ -131,10 +162,13 @@ impl Place {
             .env(NAME, &self.name)
             .env(PORT, self.port.to_string())
             .env(TEAM, format!("{:?}", self.team))
+            .env(APPLICATION, &self.application)
+            .env(AT_ONCE, self.at_once.to_string())
             .stdout(Stdio::null());
         if env::var_os("SWITCHBOARD_TEST_SHOW").is_none() {
             command.stderr(Stdio::null());
         }
+        command.envs(self.team_name.as_ref().map(|name| (TEAM_NAME, name)));
         command.envs(kill.map(|kill| (KILL, kill.to_string())));
         Worker(command.spawn().unwrap())
     }
@@ -188,7 +222,12 @@ impl Drop for Worker {
     }
 }
 
-fn variable(name: &str) -> String {
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+pub(super) fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: use with-servers"))
 }
 
@@ -215,6 +254,9 @@ async fn work() {
             Ok("Patient") => Team::Patient,
             _ => Team::Random,
         },
+        team_name: env::var(TEAM_NAME).ok(),
+        application: variable(APPLICATION),
+        at_once: variable(AT_ONCE).parse().unwrap(),
     };
     if env::var_os("SWITCHBOARD_TEST_SHOW").is_some() {
         tracing_subscriber::fmt()

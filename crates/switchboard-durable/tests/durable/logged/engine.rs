@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxFuture;
@@ -17,15 +17,15 @@ use tokio::sync::{Notify, watch};
 use crate::fault_store::Moment;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Next,
     Wait,
 }
 
 /// The log of a run, which outlives executions.
 #[derive(Default)]
-pub(super) struct Log {
-    pub(super) batches: Mutex<Vec<(Call, String)>>,
+pub(crate) struct Log {
+    pub(crate) batches: Mutex<Vec<(Call, String)>>,
     /// The number of times that the run was woken.
     wakes: watch::Sender<usize>,
     /// The number of these that a recorded wait has looked for messages after.
@@ -34,16 +34,17 @@ pub(super) struct Log {
 
 /// The settings of the engine, with the logs of all runs.
 #[derive(Clone)]
-pub(super) struct Logged {
+pub(crate) struct Logged {
     runs: RunStore,
     logs: Arc<Mutex<HashMap<String, Arc<Log>>>>,
     /// The batch at which the process is gone, counted from 1.
     crash: Option<(usize, Moment)>,
-    pub(super) crashed: Arc<Notify>,
+    pub(crate) crashed: Arc<Notify>,
     /// The batch that the log cannot record, counted from 1; it says so once it is notified.
-    pub(super) breaks: Option<(usize, Arc<Notify>)>,
+    pub(crate) breaks: Option<(usize, Arc<Notify>)>,
     /// The number of recorded batches that each execution has left unread.
     unread: Arc<Mutex<Vec<usize>>>,
+    executor: Arc<OnceLock<Executor>>,
 }
 
 struct LoggedEngine {
@@ -52,7 +53,7 @@ struct LoggedEngine {
 }
 
 impl Logged {
-    pub(super) fn new(store: &Conversations, crash: Option<(usize, Moment)>) -> Self {
+    pub(crate) fn new(store: &Conversations, crash: Option<(usize, Moment)>) -> Self {
         Self {
             runs: RunStore::new(store.clone()),
             logs: Arc::default(),
@@ -60,11 +61,29 @@ impl Logged {
             crashed: Arc::default(),
             breaks: None,
             unread: Arc::default(),
+            executor: Arc::default(),
+        }
+    }
+
+    /// Executes a run as if its log was called in this process.
+    pub(crate) async fn execute(&self, id: &str, log_name: &str) -> Execution {
+        let mut log = self.log_of_execution(log_name);
+        let executor = self.executor.get().unwrap();
+        let executed = executor.execute(&self.runs, id, log_name, &mut log).await;
+        executed.unwrap()
+    }
+
+    fn log_of_execution(&self, log_name: &str) -> LogOfExecution {
+        LogOfExecution {
+            log: self.log(log_name),
+            settings: self.clone(),
+            at: 0,
+            is_broken: false,
         }
     }
 
     /// The same engine, in a process that goes on.
-    pub(super) fn after_crash(&self) -> Self {
+    pub(crate) fn after_crash(&self) -> Self {
         Self {
             crash: None,
             breaks: None,
@@ -73,7 +92,7 @@ impl Logged {
     }
 
     /// Waits until this number of executions have ended. Returns the number of batches that each has left unread.
-    pub(super) async fn ended(&self, executions: usize) -> Vec<usize> {
+    pub(crate) async fn ended(&self, executions: usize) -> Vec<usize> {
         loop {
             let unread = self.unread.lock().unwrap().clone();
             if unread.len() >= executions {
@@ -83,7 +102,7 @@ impl Logged {
         }
     }
 
-    pub(super) fn log(&self, id: &str) -> Arc<Log> {
+    pub(crate) fn log(&self, id: &str) -> Arc<Log> {
         let mut logs = self.logs.lock().unwrap();
         logs.entry(id.to_owned()).or_default().clone()
     }
@@ -95,6 +114,7 @@ impl IntoEngine for Logged {
     }
 
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
+        let _ = self.executor.set(executor.clone());
         Arc::new(LoggedEngine {
             settings: self,
             executor,
@@ -110,12 +130,7 @@ impl Engine for LoggedEngine {
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         let (settings, executor, run) = (self.settings.clone(), self.executor.clone(), run.clone());
         drop(tokio::spawn(async move {
-            let mut log = LogOfExecution {
-                log: settings.log(&run.log_name()),
-                settings: settings.clone(),
-                at: 0,
-                is_broken: false,
-            };
+            let mut log = settings.log_of_execution(&run.log_name());
             let executed = executor
                 .execute(&settings.runs, &run.id, &run.log_name(), &mut log)
                 .await;
