@@ -62,7 +62,7 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
                 }
                 taken => taken?,
             };
-            journal.set_max_failures(self.teams.max_failures);
+            journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
             let after = self
                 .drive_stored(runs, &journal, &start, &run, is_taken)
                 .await?;
@@ -218,7 +218,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             }
             taken => taken?,
         };
-        journal.set_max_failures(self.teams.max_failures);
+        journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
         loop {
             let after = self
                 .drive_with_log(
@@ -338,6 +338,9 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
 
     /// The run as it began.
     fn begin(&self, journal: &RunJournal, start: &RawValue) -> Result<Run, After> {
+        if let Some(reason) = journal.interrupted_in_replay() {
+            return Err(After::Status(RunStatus::Stopped { reason }));
+        }
         read_start(start).map_err(|error| self.after_failure(journal, &error))
     }
 

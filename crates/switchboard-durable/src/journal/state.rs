@@ -76,6 +76,9 @@ pub(super) struct State {
     pub(super) last_event: Option<String>,
     /// The number of failures in a row after which the next one ends the run.
     pub(super) max_failures: u32,
+    /// The number of times in a row that the run was interrupted since a step was recorded, and the largest number.
+    pub(super) interruptions: u32,
+    pub(super) max_interruptions: u32,
 }
 
 impl State {
@@ -109,6 +112,8 @@ impl State {
             end: None,
             last_event: None,
             max_failures: u32::MAX,
+            interruptions: 0,
+            max_interruptions: u32::MAX,
         }
     }
 
@@ -155,6 +160,7 @@ impl State {
     ) -> Result<Box<RawValue>, DurableError> {
         let mut start = None;
         for (position, entry) in entries {
+            self.count_interruptions(&entry);
             match entry {
                 JournalEntry::Start(run) => start = Some(run),
                 JournalEntry::Taken { .. } => {}
@@ -171,6 +177,24 @@ impl State {
             let message = format!("the journal of run \"{id}\" has no start");
             DurableError::new(DurableErrorKind::Damaged, message)
         })
+    }
+
+    fn count_interruptions(&mut self, entry: &JournalEntry) {
+        self.interruptions = match entry {
+            JournalEntry::Taken {
+                is_interrupted: true,
+                ..
+            } => self.interruptions + 1,
+            JournalEntry::Taken { .. }
+            | JournalEntry::Step(..)
+            | JournalEntry::Waits(_)
+            | JournalEntry::BeginsAgain(_)
+            | JournalEntry::Unknown(_)
+            | JournalEntry::Resumed { .. }
+            | JournalEntry::Continued
+            | JournalEntry::Signal(Signal::Resume { .. }) => 0,
+            _ => self.interruptions,
+        };
     }
 
     /// Reads the events of a journal once more: the run is driven again, and sends them again.

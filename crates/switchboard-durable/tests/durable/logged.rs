@@ -1,6 +1,6 @@
 //! Runs on an engine with a log of its own, which compares the calls of an execution with those of the one before.
 
-mod engine;
+pub(crate) mod engine;
 mod retries;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

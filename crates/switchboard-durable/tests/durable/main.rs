@@ -8,6 +8,7 @@ mod clocks;
 mod engines;
 mod fault_store;
 mod inner_runs;
+mod interruptions;
 mod killed;
 mod logged;
 mod lost_answers;

@@ -17,15 +17,15 @@ use tokio::sync::{Notify, watch};
 use crate::fault_store::Moment;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Next,
     Wait,
 }
 
 /// The log of a run, which outlives executions.
 #[derive(Default)]
-pub(super) struct Log {
-    pub(super) batches: Mutex<Vec<(Call, String)>>,
+pub(crate) struct Log {
+    pub(crate) batches: Mutex<Vec<(Call, String)>>,
     /// The number of times that the run was woken.
     wakes: watch::Sender<usize>,
     /// The number of these that a recorded wait has looked for messages after.
@@ -34,14 +34,14 @@ pub(super) struct Log {
 
 /// The settings of the engine, with the logs of all runs.
 #[derive(Clone)]
-pub(super) struct Logged {
+pub(crate) struct Logged {
     runs: RunStore,
     logs: Arc<Mutex<HashMap<String, Arc<Log>>>>,
     /// The batch at which the process is gone, counted from 1.
     crash: Option<(usize, Moment)>,
-    pub(super) crashed: Arc<Notify>,
+    pub(crate) crashed: Arc<Notify>,
     /// The batch that the log cannot record, counted from 1; it says so once it is notified.
-    pub(super) breaks: Option<(usize, Arc<Notify>)>,
+    pub(crate) breaks: Option<(usize, Arc<Notify>)>,
     /// The number of recorded batches that each execution has left unread.
     unread: Arc<Mutex<Vec<usize>>>,
 }
@@ -52,7 +52,7 @@ struct LoggedEngine {
 }
 
 impl Logged {
-    pub(super) fn new(store: &Conversations, crash: Option<(usize, Moment)>) -> Self {
+    pub(crate) fn new(store: &Conversations, crash: Option<(usize, Moment)>) -> Self {
         Self {
             runs: RunStore::new(store.clone()),
             logs: Arc::default(),
@@ -64,7 +64,7 @@ impl Logged {
     }
 
     /// The same engine, in a process that goes on.
-    pub(super) fn after_crash(&self) -> Self {
+    pub(crate) fn after_crash(&self) -> Self {
         Self {
             crash: None,
             breaks: None,
@@ -73,7 +73,7 @@ impl Logged {
     }
 
     /// Waits until this number of executions have ended. Returns the number of batches that each has left unread.
-    pub(super) async fn ended(&self, executions: usize) -> Vec<usize> {
+    pub(crate) async fn ended(&self, executions: usize) -> Vec<usize> {
         loop {
             let unread = self.unread.lock().unwrap().clone();
             if unread.len() >= executions {
@@ -83,7 +83,7 @@ impl Logged {
         }
     }
 
-    pub(super) fn log(&self, id: &str) -> Arc<Log> {
+    pub(crate) fn log(&self, id: &str) -> Arc<Log> {
         let mut logs = self.logs.lock().unwrap();
         logs.entry(id.to_owned()).or_default().clone()
     }
