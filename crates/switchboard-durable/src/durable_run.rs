@@ -73,7 +73,11 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
             }
             overdue.look(&*self.runner.engine, &record).await?;
             // The end of a run of this process is notified.
-            let pause = if active.has(&self.id) { LOOK } else { POLL };
+            let pause = if active.is_to_execute(&record) {
+                LOOK
+            } else {
+                POLL
+            };
             let _ = tokio::time::timeout(pause, settled).await;
         }
     }

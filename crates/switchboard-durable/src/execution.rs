@@ -48,9 +48,13 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
     ) -> BoxFuture<'a, Result<bool, DurableError>> {
         Box::pin(async move {
             let turn = self.take_conversation(runs, &run, false).await?;
-            if let Turn::Later(time) = turn {
-                runs.put_off(&run.id, time).await?;
-                return Ok(false);
+            match turn {
+                Turn::Later(time) => {
+                    runs.put_off(&run.id, time).await?;
+                    return Ok(false);
+                }
+                Turn::Behind => return Ok(true),
+                Turn::Taken | Turn::NotTaken => {}
             }
             let is_taken = turn == Turn::Taken;
             let (journal, start) = match RunJournal::take(runs, &run, lease).await {
@@ -192,7 +196,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 Turn::Taken => break true,
                 Turn::NotTaken => break false,
                 // The log has a task for it anyway.
-                Turn::Later(_) => active.pause(LONGEST_WAIT).await,
+                Turn::Later(_) | Turn::Behind => active.pause(LONGEST_WAIT).await,
             }
         };
         let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;

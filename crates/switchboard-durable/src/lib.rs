@@ -49,6 +49,7 @@ mod events;
 mod execution;
 mod executor;
 mod journal;
+mod message_queues;
 mod order;
 mod record;
 #[cfg(feature = "restate")]

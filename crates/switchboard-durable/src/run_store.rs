@@ -37,6 +37,13 @@ pub(crate) struct NewRun<'a> {
     pub(crate) lease_owner: String,
 }
 
+/// Runs that are due, in the order in which they became due.
+pub(crate) struct DuePage {
+    pub(crate) runs: Vec<RunRecord>,
+    /// The time from which the next page is; `None` after the last one.
+    pub(crate) next: Option<SystemTime>,
+}
+
 impl RunStore {
     /// Creates a handle to the runs in a store.
     pub fn new(conversations: Conversations) -> Self {
@@ -77,6 +84,31 @@ impl RunStore {
         self.listed(query).await
     }
 
+    /// A page of the runs that are due from a time until another, in the order in which they became due.
+    pub(crate) async fn due_page(
+        &self,
+        from: SystemTime,
+        until: SystemTime,
+        mut limit: usize,
+    ) -> Result<DuePage, DurableError> {
+        loop {
+            let mut query = ListQuery::default();
+            query.expired_from = Some(from);
+            query.expired_before = Some(until);
+            query.limit = Some(limit);
+            let heads = self.heads(query).await?;
+            let next = heads.last().and_then(|last| last.expires);
+            let next = next.filter(|_| heads.len() >= limit);
+            // More than fit into a page became due at the same time.
+            if next == Some(from) {
+                limit = limit.saturating_mul(2);
+                continue;
+            }
+            let runs = to_records(&heads).collect();
+            return Ok(DuePage { runs, next });
+        }
+    }
+
     /// The runs of a run's conversation that are to go on, or have just become settled.
     pub(crate) async fn unsettled_beside(&self, id: &str) -> Result<Vec<RunRecord>, DurableError> {
         let mut query = ListQuery::default();
@@ -111,19 +143,14 @@ impl RunStore {
         Ok(runs)
     }
 
-    async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
+    async fn listed(&self, query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
+        Ok(to_records(&self.heads(query).await?).collect())
+    }
+
+    async fn heads(&self, mut query: ListQuery) -> Result<Vec<Head>, DurableError> {
         query.listed = Listed::Journals;
         let heads = ConversationStore::list(&self.0, &query).await;
-        let heads = heads.map_err(|error| DurableError::store("", error))?;
-        let records = heads.iter().filter_map(|head| {
-            let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
-            // One that cannot be read must not hide the others.
-            let stored = parse(id, head)
-                .inspect_err(|error| tracing::warn!(%error, "a run is left out of a list"))
-                .ok()?;
-            Some(to_record(id, head, stored))
-        });
-        Ok(records.collect())
+        heads.map_err(|error| DurableError::store("", error))
     }
 
     /// Stores a run, unless there is one with this conversation and key. Returns the state of the one that there is.
@@ -401,6 +428,17 @@ fn parse(id: &str, head: &Head) -> Result<StoredRecord, DurableError> {
     serde_json::from_str(details).map_err(|error| {
         let message = format!("the state of run \"{id}\" cannot be read: {error}");
         DurableError::new(DurableErrorKind::Damaged, message)
+    })
+}
+
+/// The runs of a list. One that cannot be read must not hide the others.
+fn to_records(heads: &[Head]) -> impl Iterator<Item = RunRecord> {
+    heads.iter().filter_map(|head| {
+        let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
+        let stored = parse(id, head)
+            .inspect_err(|error| tracing::warn!(%error, "a run is left out of a list"))
+            .ok()?;
+        Some(to_record(id, head, stored))
     })
 }
 

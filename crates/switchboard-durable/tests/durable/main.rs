@@ -4,6 +4,7 @@
 
 mod child_process;
 mod clocks;
+mod counting_store;
 #[cfg(all(feature = "restate", feature = "dbos"))]
 mod engines;
 mod fault_store;
@@ -16,6 +17,7 @@ mod order;
 #[cfg(unix)]
 mod outages;
 mod places;
+mod queues;
 mod replays;
 mod runs;
 mod sizes;
