@@ -62,7 +62,7 @@ impl Embedded {
 
     /// Sets the number of runs with which a process takes up no more that others have left: after an outage there may be
     /// very many. [`work`](crate::DurableRunner::work) takes up the next ones as others end. Runs that are started in this
-    /// process do not wait. The default is 1,000.
+    /// process do not wait, except for those before them in their conversation. The default is 1,000.
     #[must_use]
     pub fn at_once(mut self, runs: usize) -> Self {
         self.at_once = runs.max(1);

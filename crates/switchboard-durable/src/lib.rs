@@ -76,6 +76,6 @@ pub use executor::{Execution, Executor};
 pub use record::{RunRecord, RunStatus};
 #[cfg(feature = "restate")]
 pub use restate::Restate;
-pub use run_store::RunStore;
+pub use run_store::{DeletedRuns, RunStore};
 pub use runner::DurableRunner;
 pub use teams::{IntoTeams, Teams};

@@ -1,5 +1,7 @@
 //! The runs of a store: their states, their streams, and the messages to them.
 
+mod deletion;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +15,8 @@ use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::events::RunEvents;
 use crate::record::{RunRecord, RunStatus, StoredRecord};
+
+pub use self::deletion::DeletedRuns;
 
 /// The number of entries that are read at once.
 const PAGE: u64 = 512;
@@ -374,14 +378,6 @@ impl RunStore {
         }
         let message = format!("what the run \"{id}\" waits for is decided already");
         Err(DurableError::new(DurableErrorKind::NotWaiting, message))
-    }
-
-    /// Deletes a run that has ended. Its conversation stays.
-    pub(crate) async fn delete(&self, id: &str) -> Result<(), DurableError> {
-        let deleted = self.0.delete(&journal_name(id)).await;
-        deleted
-            .map(drop)
-            .map_err(|error| DurableError::store(id, error))
     }
 }
 

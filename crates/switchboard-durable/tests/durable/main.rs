@@ -5,6 +5,7 @@
 mod child_process;
 mod clocks;
 mod counting_store;
+mod deletion;
 #[cfg(all(feature = "restate", feature = "dbos"))]
 mod engines;
 mod fault_store;
