@@ -81,9 +81,9 @@ pub(super) async fn run(
                 .unwrap_or(SystemTime::UNIX_EPOCH);
             let pruned = runs.prune(time, deleted_runs(force)).await;
             match (pruned.map_err(failure)?, look.language) {
-                (number, Language::Zh) => writeln!(out, "已删除 {number} 个运行")?,
                 (1, Language::En) => writeln!(out, "deleted 1 run")?,
                 (number, Language::En) => writeln!(out, "deleted {number} runs")?,
+                (number, Language::Zh) => writeln!(out, "已删除 {number} 个运行")?,
             }
             Exit::Ok
         }
