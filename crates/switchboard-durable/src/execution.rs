@@ -67,9 +67,17 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
                 taken => taken?,
             };
             journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
-            let after = self
-                .drive_stored(runs, &journal, &start, &run, is_taken)
-                .await?;
+            let after = match journal.pause_after_interruption() {
+                Some(time) => After::Pause {
+                    reason: Some("it was interrupted several times in a row".to_owned()),
+                    failures: journal.failures(),
+                    time,
+                },
+                None => {
+                    let driven = self.drive_stored(runs, &journal, &start, &run, is_taken);
+                    driven.await?
+                }
+            };
             let record = journal.record();
             match after {
                 After::Status(status) => {

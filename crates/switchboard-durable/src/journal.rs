@@ -144,8 +144,10 @@ impl RunJournal {
                 _ => {}
             }
             let owner: Arc<str> = format!("{:032x}", fastrand::u128(..)).into();
-            let is_interrupted =
-                record.owner.is_some() && matches!(record.status, RunStatus::Running {});
+            // An engine with logs executes a run again for reasons of its own.
+            let is_interrupted = is_stored
+                && record.owner.is_some()
+                && matches!(record.status, RunStatus::Running {});
             // One that is made again from a log still waits until it has left the wait.
             if is_stored || !matches!(record.status, RunStatus::Waiting { .. }) {
                 record.status = RunStatus::Running {};
@@ -394,6 +396,18 @@ impl RunJournal {
     pub(crate) fn set_limits(&self, failures: u32, interruptions: u32) {
         let mut state = self.state();
         (state.max_failures, state.max_interruptions) = (failures, interruptions);
+    }
+
+    /// The pause before a run is made again that was interrupted several times in a row. It is random: runs that are always taken
+    /// together are interrupted together, though the steps of only one of them end the process.
+    pub(crate) fn pause_after_interruption(&self) -> Option<Duration> {
+        let state = self.state();
+        let (times, max) = (state.interruptions, state.max_interruptions);
+        if !state.is_interrupted || state.end.is_some() || times <= max / 3 || times >= max {
+            return None;
+        }
+        let longest = Duration::from_secs(1 << (times - max / 3).min(5));
+        Some(longest.mul_f64(fastrand::f64()))
     }
 
     /// The reason for not making the run again: its process has ended without coming to the step that is next.

@@ -65,12 +65,13 @@ impl<C> Teams<C> {
         self
     }
 
-    /// Sets the number of times in a row that a step may be interrupted by the end of its process. Then the run stops
-    /// ([`RunStatus::Stopped`](crate::RunStatus::Stopped)) and goes on when it is resumed, so that a step which ends its process
-    /// does not end one after the other. The default is 10.
+    /// Sets the number of times in a row that a step may be interrupted by the end of its process, on the embedded engine. Then
+    /// the run stops ([`RunStatus::Stopped`](crate::RunStatus::Stopped)) and goes on when it is resumed, so that a step which ends
+    /// its process does not end one after the other. After a third of them, the run pauses before the step begins again. The
+    /// default is 10.
     #[must_use]
     pub fn interruptions(mut self, number: u32) -> Self {
-        self.max_interruptions = number;
+        self.max_interruptions = number.max(1);
         self
     }
 

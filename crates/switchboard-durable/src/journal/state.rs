@@ -78,6 +78,8 @@ pub(super) struct State {
     pub(super) max_failures: u32,
     /// The number of times in a row that the run was interrupted since a step was recorded, and the largest number.
     pub(super) interruptions: u32,
+    /// Set if the process that had the run before had not let it go.
+    pub(super) is_interrupted: bool,
     pub(super) max_interruptions: u32,
 }
 
@@ -113,6 +115,7 @@ impl State {
             last_event: None,
             max_failures: u32::MAX,
             interruptions: 0,
+            is_interrupted: false,
             max_interruptions: u32::MAX,
         }
     }
@@ -180,21 +183,19 @@ impl State {
     }
 
     fn count_interruptions(&mut self, entry: &JournalEntry) {
-        self.interruptions = match entry {
-            JournalEntry::Taken {
-                is_interrupted: true,
-                ..
-            } => self.interruptions + 1,
-            JournalEntry::Taken { .. }
-            | JournalEntry::Step(..)
+        match entry {
+            JournalEntry::Taken { is_interrupted, .. } => {
+                self.is_interrupted = *is_interrupted;
+                self.interruptions += u32::from(*is_interrupted);
+            }
+            JournalEntry::Step(..)
             | JournalEntry::Waits(_)
             | JournalEntry::BeginsAgain(_)
             | JournalEntry::Unknown(_)
             | JournalEntry::Resumed { .. }
-            | JournalEntry::Continued
-            | JournalEntry::Signal(Signal::Resume { .. }) => 0,
-            _ => self.interruptions,
-        };
+            | JournalEntry::Signal(Signal::Resume { .. }) => self.interruptions = 0,
+            _ => {}
+        }
     }
 
     /// Reads the events of a journal once more: the run is driven again, and sends them again.

@@ -9,8 +9,6 @@ use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Tool, tool};
 use switchboard_durable::{DurableRunner, Embedded, RunStatus, Teams};
 
-use crate::logged::engine::Logged;
-
 const LEASE: Duration = Duration::from_millis(20);
 
 /// The calls of two tools, which do not come back before the one at `ends_at`.
@@ -52,12 +50,6 @@ impl Calls {
         let agent: Agent = Agent::new("Worker").model(self.model.clone());
         let agent = agent.tool(tool("first")).tool(tool("second"));
         Teams::new(&agent).interruptions(3)
-    }
-
-    async fn wait_for(&self, number: usize) {
-        while self.number() < number {
-            tokio::task::yield_now().await;
-        }
     }
 }
 
@@ -127,27 +119,4 @@ async fn interruptions_of_different_steps_are_counted_apart() {
     let run = durable.start("talk", "m1", "Go").await.unwrap();
     let ended = run.wait().await.unwrap();
     assert_eq!(ended.text().as_deref(), Some("Done."), "{ended:?}");
-}
-
-#[tokio::test]
-async fn a_step_in_the_log_of_an_engine_that_was_interrupted_too_often_stops_the_run() {
-    let store = Conversations::in_memory();
-    let settings = Logged::new(&store, None);
-    let calls = Calls::new(&[4, 5]);
-    // Executions of processes that are gone never return.
-    for number in 1..=4 {
-        let durable = DurableRunner::new(settings.clone(), calls.teams());
-        let run = durable.start("talk", "m1", "Go").await.unwrap();
-        if number <= 3 {
-            calls.wait_for(number).await;
-            continue;
-        }
-        let RunStatus::Stopped { reason } = run.wait().await.unwrap().status else {
-            panic!("{:?}", run.record().await);
-        };
-        assert!(reason.contains("interrupted 3 times"), "{reason}");
-        run.resume().await.unwrap();
-        let ended = run.wait().await.unwrap();
-        assert_eq!(ended.text().as_deref(), Some("Done."));
-    }
 }
