@@ -148,3 +148,86 @@ impl Queue {
 fn place(run: &RunRecord) -> Place {
     (run.order, run.id.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::record::RunStatus;
+
+    fn run(order: u64) -> RunRecord {
+        RunRecord {
+            id: format!("talk/m{order}"),
+            conversation: "talk".to_owned(),
+            key: format!("m{order}"),
+            engine: None,
+            team: None,
+            version: None,
+            status: RunStatus::Pending { reason: None },
+            failures: 0,
+            created: SystemTime::UNIX_EPOCH,
+            changed: SystemTime::UNIX_EPOCH,
+            due: None,
+            wake: None,
+            log: 0,
+            order,
+            has_begun: false,
+            lease_owner: String::new(),
+        }
+    }
+
+    fn following(order: u64) -> Following {
+        Following::Run(run(order).id)
+    }
+
+    #[test]
+    fn messages_follow_each_other_in_their_order() {
+        let queues = MessageQueues::default();
+        assert_eq!(queues.add(&run(3)), Added::First);
+        assert_eq!(queues.add(&run(3)), Added::Behind);
+        assert_eq!(queues.add(&run(5)), Added::Behind);
+        assert_eq!(queues.add(&run(4)), Added::Behind);
+        assert!(queues.is_waiting(&run(4)) && !queues.is_waiting(&run(3)));
+        assert_eq!(queues.remove("talk/m5"), Following::None);
+        assert_eq!(queues.remove("talk/m3"), following(4));
+        assert_eq!(queues.remove("talk/m4"), following(5));
+        assert_eq!(queues.remove("talk/m5"), Following::None);
+        assert_eq!(queues.add(&run(1)), Added::First);
+    }
+
+    #[test]
+    fn a_message_waits_behind_an_earlier_one_that_came_later() {
+        let queues = MessageQueues::default();
+        assert_eq!(queues.add(&run(3)), Added::First);
+        assert!(!queues.wait_behind_earlier(&run(3)));
+        assert_eq!(queues.add(&run(2)), Added::Before(run(3).id));
+        assert!(queues.wait_behind_earlier(&run(3)));
+        assert_eq!(queues.remove("talk/m3"), following(2));
+        assert_eq!(queues.remove("talk/m2"), following(3));
+    }
+
+    #[test]
+    fn the_store_is_asked_for_the_messages_that_a_process_that_is_gone_had() {
+        let queues = MessageQueues::default();
+        queues.add_begun(&run(1));
+        assert_eq!(queues.add(&run(2)), Added::Behind);
+        assert_eq!(queues.remove("talk/m1"), following(2));
+        assert_eq!(queues.remove("talk/m2"), Following::InStore);
+        assert_eq!(queues.remove("talk/m2"), Following::None);
+    }
+
+    #[test]
+    fn a_queue_has_a_bounded_length() {
+        let queues = MessageQueues::default();
+        let longest = LONGEST as u64;
+        for order in 0..longest + 3 {
+            queues.add(&run(order));
+        }
+        for order in 0..longest {
+            let next = queues.remove(&run(order).id);
+            assert_eq!(next, following(order + 1));
+        }
+        assert_eq!(queues.remove(&run(longest).id), Following::InStore);
+    }
+}

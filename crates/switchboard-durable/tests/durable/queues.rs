@@ -109,11 +109,24 @@ async fn many_messages_to_one_conversation_do_not_hold_up_other_conversations() 
     messages.extend([("one", "m"), ("two", "m")]);
     store_messages(&store, &messages).await;
     let engine = Embedded::new(store.clone()).at_once(3);
-    let durable = DurableRunner::new(engine, &echo());
-    assert_eq!(durable.recover().await.unwrap(), 3, "one of each");
+    let may_answer: Arc<Notify> = Arc::default();
+    let agent: Agent = Agent::new("Support");
+    let runner = Runner::new(&agent).model(Held(may_answer.clone()));
+    let durable = DurableRunner::new(engine, runner);
+    assert_eq!(durable.recover().await.unwrap(), 3);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let listed = durable.list(None).await.unwrap();
+    let executed = listed.into_iter().filter(|run| run.is_executed());
+    let mut executed: Vec<String> = executed.map(|run| run.id).collect();
+    executed.sort();
+    assert_eq!(executed, ["one/m", "talk/m00", "two/m"]);
     for (conversation, key) in messages.iter().rev() {
         let run = durable.attach(&format!("{conversation}/{key}")).await;
-        assert!(run.unwrap().wait().await.unwrap().is_ended());
+        let run = run.unwrap();
+        while !run.record().await.unwrap().is_ended() {
+            may_answer.notify_one();
+            tokio::task::yield_now().await;
+        }
     }
     assert_eq!(questions(&store).await, keys);
 }
