@@ -161,7 +161,7 @@ Examples:
   switchboard sessions delete tuesday wednesday")]
     Sessions(Sessions),
 
-    /// List, show, follow, cancel and resume durable runs
+    /// List, show, follow, cancel, delete and resume durable runs
     #[command(after_help = "\
 Examples:
   switchboard run team.toml \"Pay it back\" --session tuesday --durable

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHasher};
+use switchboard_core::conversation::folder_of;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::message_queues::MessageQueues;
+use crate::record::RunRecord;
 use crate::run_store::NewJournal;
 
 /// The number of groups of runs whose readers are notified together.
@@ -24,8 +27,11 @@ struct Inner {
     changed: [Notify; GROUPS],
     /// Notified when a run has ended, or waits, in the same way.
     settled: [Notify; GROUPS],
+    /// Notified when this process has one run of a conversation fewer, by the group of the conversation: it may be free.
+    freed: [Notify; GROUPS],
     /// Notified when this process has one run fewer.
     ended: Notify,
+    queues: MessageQueues,
 }
 
 #[derive(Default)]
@@ -60,7 +66,9 @@ impl Default for ActiveRuns {
             runs: Mutex::default(),
             changed: std::array::from_fn(|_| Notify::new()),
             settled: std::array::from_fn(|_| Notify::new()),
+            freed: std::array::from_fn(|_| Notify::new()),
             ended: Notify::new(),
+            queues: MessageQueues::default(),
         }))
     }
 }
@@ -73,6 +81,16 @@ impl ActiveRuns {
     /// The number of runs that this process has.
     pub(crate) fn number(&self) -> usize {
         self.runs().executed.len()
+    }
+
+    /// The messages that wait in this process for those before them.
+    pub(crate) fn queues(&self) -> &MessageQueues {
+        &self.0.queues
+    }
+
+    /// Returns `true` if this process has a run, or is to execute it after earlier ones.
+    pub(crate) fn is_to_execute(&self, run: &RunRecord) -> bool {
+        self.has(&run.id) || self.queues().is_waiting(run)
     }
 
     /// Returns `true` if this process has a run.
@@ -176,6 +194,12 @@ impl ActiveRuns {
     pub(crate) fn settled(&self, id: &str) -> Notified<'_> {
         self.0.settled[group(id)].notified()
     }
+
+    /// Waits until a run of the same conversation has ended in this process, or let it go, from the time of the call on. May also
+    /// end if one of another conversation has.
+    pub(crate) fn freed(&self, id: &str) -> Notified<'_> {
+        self.0.freed[group(folder_of(id))].notified()
+    }
 }
 
 fn group(id: &str) -> usize {
@@ -205,6 +229,7 @@ impl Drop for ActiveRun {
         self.all.runs().executed.remove(&self.id);
         self.all.notify(&self.id);
         self.all.notify_settled(&self.id);
+        self.all.0.freed[group(folder_of(&self.id))].notify_waiters();
         self.all.0.ended.notify_waiters();
     }
 }

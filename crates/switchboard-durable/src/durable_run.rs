@@ -11,6 +11,7 @@ use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::events::{Overdue, POLL, RunEvents};
 use crate::record::{RunRecord, RunStatus};
+use crate::run_store::DeletedRuns;
 use crate::runner::DurableRunner;
 
 /// The pause between two looks at a run of this process.
@@ -78,7 +79,11 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
             }
             overdue.look(&*self.runner.engine, &record).await?;
             // The end of a run of this process is notified.
-            let pause = if active.has(&self.id) { LOOK } else { POLL };
+            let pause = if active.is_to_execute(&record) {
+                LOOK
+            } else {
+                POLL
+            };
             let _ = tokio::time::timeout(pause, settled).await;
         }
     }
@@ -197,16 +202,11 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// An error if the run has not ended, or the store cannot be written.
     pub async fn delete(&self) -> Result<(), DurableError> {
-        let record = self.record().await?;
-        if !record.is_ended() {
-            let message = format!(
-                "the run \"{}\" is {}; cancel it first",
-                self.id,
-                record.status.name()
-            );
-            return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
-        }
-        self.runner.engine.runs().delete(&self.id).await
+        self.runner
+            .engine
+            .runs()
+            .delete(&self.id, DeletedRuns::Ended)
+            .await
     }
 
     /// Stores signals for a run of which `fits` holds, and wakes it.

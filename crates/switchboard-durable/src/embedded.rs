@@ -1,7 +1,7 @@
 //! The embedded engine: journals in the store of the conversations.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::{Conversations, now};
@@ -11,15 +11,21 @@ use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::events::POLL;
 use crate::executor::Executor;
+use crate::message_queues::{Added, Following};
 use crate::record::RunRecord;
 use crate::run_store::RunStore;
 
 mod clock_set_back;
+mod due_search;
 
 use clock_set_back::FutureRuns;
+use due_search::DueSearch;
 
 /// The longest pause of a run that stays in memory meanwhile.
 const LONGEST_PAUSE: Duration = Duration::from_secs(55);
+
+/// The pause before the store is asked again after an error.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
 
 /// The engine that needs no server: journals lie in the store of the conversations. Clones share it.
 ///
@@ -56,7 +62,7 @@ impl Embedded {
 
     /// Sets the number of runs with which a process takes up no more that others have left: after an outage there may be
     /// very many. [`work`](crate::DurableRunner::work) takes up the next ones as others end. Runs that are started in this
-    /// process do not wait. The default is 1,000.
+    /// process do not wait, except for those before them in their conversation. The default is 1,000.
     #[must_use]
     pub fn at_once(mut self, runs: usize) -> Self {
         self.at_once = runs.max(1);
@@ -105,23 +111,101 @@ struct Inner {
 }
 
 impl EmbeddedEngine {
-    /// Begins to execute a run in this process. Returns `false` if it does already, or takes no more runs.
-    fn take_up(&self, id: &str) -> bool {
-        match self.0.executor.active().add(id) {
-            Some(run) => self.execute(run),
-            None => return false,
+    /// Executes a run in this process: at once, or after the messages of its conversation that came before. Returns `true` if it
+    /// begins at once.
+    fn take_up(&self, run: &RunRecord) -> bool {
+        // It has the conversation, or is the next that gets it.
+        if run.has_begun {
+            return self.begin(&run.id);
+        }
+        let active = self.0.executor.active();
+        match active.queues().add(run) {
+            Added::First => self.begin_first(run.id.clone()),
+            Added::Behind => false,
+            Added::Before(later) => {
+                active.wake(&later);
+                false
+            }
+        }
+    }
+
+    /// Takes up a run that no process has. The messages that have waited for one that has begun follow it.
+    fn take_up_due_run(&self, run: &RunRecord) -> bool {
+        let active = self.0.executor.active();
+        if !run.has_begun {
+            return self.take_up(run);
+        }
+        if active.has(&run.id) {
+            return false;
+        }
+        active.queues().add_begun(run);
+        self.begin_first(run.id.clone())
+    }
+
+    /// Begins to execute a run. Returns `false` if this process does already, or takes no more runs.
+    fn begin(&self, id: &str) -> bool {
+        let run = self.0.executor.active().add(id);
+        let begins = run.is_some();
+        if let Some(run) = run {
+            self.execute(run);
+        }
+        begins
+    }
+
+    /// Begins to execute the first run of a queue, or the next one if this process does not.
+    fn begin_first(&self, mut id: String) -> bool {
+        let queues = self.0.executor.active().queues();
+        while !self.begin(&id) {
+            match queues.remove(&id) {
+                Following::Run(next) => id = next,
+                Following::InStore | Following::None => return false,
+            }
         }
         true
     }
 
+    /// Begins to execute the run that follows one of a queue.
+    async fn take_up_next(&self, id: &str) {
+        match self.0.executor.active().queues().remove(id) {
+            Following::None => {}
+            Following::Run(next) => {
+                self.begin_first(next);
+            }
+            Following::InStore => self.take_up_messages_beside(id).await,
+        }
+    }
+
+    /// Takes up the messages of a run's conversation that have not begun.
+    async fn take_up_messages_beside(&self, id: &str) {
+        let Inner {
+            settings, executor, ..
+        } = &*self.0;
+        while !executor.is_draining() {
+            let mut runs = match settings.runs.unsettled_beside(id).await {
+                Ok(runs) => runs,
+                Err(error) => {
+                    tracing::warn!(run = id, %error, "the messages after a run cannot be listed");
+                    tokio::time::sleep(STORE_PAUSE).await;
+                    continue;
+                }
+            };
+            runs.retain(|run| !run.has_begun && run.is_overdue() && executor.takes(run));
+            runs.sort_by(|one, other| (one.order, &one.id).cmp(&(other.order, &other.id)));
+            for run in &runs {
+                self.take_up(run);
+            }
+            return;
+        }
+    }
+
     /// Begins to execute the runs whose leases and pauses are over, though the clock, which was set back, says otherwise.
-    async fn take_up_abandoned(&self) -> Result<usize, DurableError> {
+    async fn take_up_abandoned(&self, room: usize) -> Result<usize, DurableError> {
         let Inner {
             settings,
             executor,
             future,
         } = &*self.0;
-        if !future.is_due(settings.lease / 3) {
+        if room == 0 || !future.is_due(settings.lease / 3) {
             return Ok(0);
         }
         let runs = settings.runs.changed_after(now()).await?;
@@ -129,6 +213,9 @@ impl EmbeddedEngine {
         for record in future.look(runs) {
             if !executor.takes(&record) {
                 continue;
+            }
+            if taken == room {
+                break;
             }
             if let Some(mut run) = executor.active().add(&record.id) {
                 run.is_abandoned = true;
@@ -146,7 +233,9 @@ impl EmbeddedEngine {
                 settings, executor, ..
             } = &*this.0;
             let executed = executor.execute_stored(&settings.runs, settings.lease, active);
-            match executed.await {
+            let executed = executed.await;
+            this.take_up_next(&id).await;
+            match executed {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
@@ -169,25 +258,26 @@ impl EmbeddedEngine {
     /// [`recover`](Engine::recover), so that it takes no memory.
     async fn take_up_later(&self, id: &str) {
         while !self.0.executor.is_draining() {
-            let (changed, due) = match self.0.settings.runs.record(id).await {
-                Ok(record) if record.is_ended() || !self.0.executor.takes(&record) => return,
-                Ok(record) => match record.due {
-                    Some(due) => (record.changed, due),
-                    None => return,
-                },
+            let run = match self.0.settings.runs.record(id).await {
+                Ok(run) if run.is_ended() || !self.0.executor.takes(&run) => return,
+                Ok(run) => run,
                 Err(error) if error.kind() == DurableErrorKind::Store => {
-                    tokio::time::sleep(POLL * 5).await;
+                    tokio::time::sleep(STORE_PAUSE).await;
                     continue;
                 }
                 Err(_) => return,
             };
+            let Some(due) = run.due else {
+                return;
+            };
             // Of both, in case the clock was set back.
-            let pause = due.duration_since(now().max(changed)).unwrap_or_default();
+            let pause = due.duration_since(now().max(run.changed));
+            let pause = pause.unwrap_or_default();
             if pause > self.0.settings.lease.max(LONGEST_PAUSE) {
                 return;
             }
             tokio::time::sleep(pause).await;
-            self.take_up(id);
+            self.take_up(&run);
             return;
         }
     }
@@ -201,7 +291,7 @@ impl Engine for EmbeddedEngine {
     fn submit<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         // One that has paused keeps to its pause, however often its message is sent.
         if run.is_overdue() && self.0.executor.takes(run) {
-            self.take_up(&run.id);
+            self.take_up(run);
         }
         Box::pin(async { Ok(()) })
     }
@@ -209,34 +299,26 @@ impl Engine for EmbeddedEngine {
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         let executor = &self.0.executor;
         if !executor.wake(&run.id) && executor.takes(run) {
-            self.take_up(&run.id);
+            self.take_up(run);
         }
         Box::pin(async { Ok(()) })
     }
 
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
-            let Inner {
-                settings, executor, ..
-            } = &*self.0;
-            let room = settings.at_once.saturating_sub(executor.active().number());
-            if room == 0 {
-                return Ok(0);
-            }
-            let mut due = settings.runs.due(now()).await?;
-            due.retain(|run| executor.takes(run));
-            // The messages of a conversation in their order, as later ones wait for earlier ones.
-            due.sort_by_key(|run| (!run.has_begun, run.order));
-            let taken = due.iter().filter(|run| self.take_up(&run.id));
-            Ok(taken.take(room).count() + self.take_up_abandoned().await?)
+            let room = self.room();
+            let all = SystemTime::UNIX_EPOCH..now();
+            let (taken, _) = self.take_up_due(all, room, usize::MAX).await?;
+            Ok(taken + self.take_up_abandoned(room - taken).await?)
         })
     }
 
     fn work(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let executor = &self.0.executor;
+            let mut search = DueSearch::new(self.0.settings.lease);
             while !executor.is_draining() {
-                if let Err(error) = self.recover().await {
+                if let Err(error) = self.look(&mut search).await {
                     tracing::warn!(%error, "the runs that are due cannot be listed");
                 }
                 let mut looks = 0;

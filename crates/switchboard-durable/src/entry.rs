@@ -16,7 +16,12 @@ pub(crate) enum JournalEntry {
     /// The run as it began.
     Start(Box<RawValue>),
     /// A process has taken the run. Those that had it before cannot write any more.
-    Taken { owner: String },
+    Taken {
+        owner: String,
+        /// Set if the process that had it before had not let it go: it has ended, or was too slow.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_interrupted: bool,
+    },
     /// A step that may take place once begins.
     Begun(StepKey),
     /// The outcome of a step.

@@ -48,9 +48,13 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
     ) -> BoxFuture<'a, Result<bool, DurableError>> {
         Box::pin(async move {
             let turn = self.take_conversation(runs, &run, false).await?;
-            if let Turn::Later(time) = turn {
-                runs.put_off(&run.id, time).await?;
-                return Ok(false);
+            match turn {
+                Turn::Later(time) => {
+                    runs.put_off(&run.id, time).await?;
+                    return Ok(false);
+                }
+                Turn::Behind => return Ok(true),
+                Turn::Taken | Turn::NotTaken => {}
             }
             let is_taken = turn == Turn::Taken;
             let (journal, start) = match RunJournal::take(runs, &run, lease).await {
@@ -62,10 +66,18 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
                 }
                 taken => taken?,
             };
-            journal.set_max_failures(self.teams.max_failures);
-            let after = self
-                .drive_stored(runs, &journal, &start, &run, is_taken)
-                .await?;
+            journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
+            let after = match journal.pause_after_interruption() {
+                Some(time) => After::Pause {
+                    reason: Some("it was interrupted several times in a row".to_owned()),
+                    failures: journal.failures(),
+                    time,
+                },
+                None => {
+                    let driven = self.drive_stored(runs, &journal, &start, &run, is_taken);
+                    driven.await?
+                }
+            };
             let record = journal.record();
             match after {
                 After::Status(status) => {
@@ -192,7 +204,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 Turn::Taken => break true,
                 Turn::NotTaken => break false,
                 // The log has a task for it anyway.
-                Turn::Later(_) => active.pause(LONGEST_WAIT).await,
+                Turn::Later(_) | Turn::Behind => active.pause(LONGEST_WAIT).await,
             }
         };
         let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
@@ -218,7 +230,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             }
             taken => taken?,
         };
-        journal.set_max_failures(self.teams.max_failures);
+        journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
         loop {
             let after = self
                 .drive_with_log(
@@ -338,6 +350,9 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
 
     /// The run as it began.
     fn begin(&self, journal: &RunJournal, start: &RawValue) -> Result<Run, After> {
+        if let Some(reason) = journal.interrupted_in_replay() {
+            return Err(After::Status(RunStatus::Stopped { reason }));
+        }
         read_start(start).map_err(|error| self.after_failure(journal, &error))
     }
 

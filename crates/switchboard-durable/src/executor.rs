@@ -47,7 +47,7 @@ pub enum Execution {
 /// The execution of runs, whatever their context.
 pub(crate) trait Execute: Send + Sync {
     /// Takes a run whose steps lie in the store, and drives it until it ends, waits, or has to pause. Returns `true` if it has
-    /// ended for good.
+    /// ended for good, or waits behind an earlier one of this process.
     fn execute_stored<'a>(
         &'a self,
         runs: &'a RunStore,

@@ -57,6 +57,8 @@ pub(crate) enum End {
     Cancelled,
     /// The code of today does not do what the journal has.
     Diverged(String),
+    /// The step that is next was interrupted too often.
+    Interrupted(String),
     /// The journal cannot be read or written.
     Broken(String),
     /// This process takes no further steps.
@@ -70,7 +72,9 @@ impl End {
         match self {
             Self::Taken => "another process has taken the run".to_owned(),
             Self::Cancelled => "the run was cancelled".to_owned(),
-            Self::Diverged(reason) | Self::Broken(reason) => reason.clone(),
+            Self::Diverged(reason) | Self::Interrupted(reason) | Self::Broken(reason) => {
+                reason.clone()
+            }
             Self::Draining => "this process shuts down".to_owned(),
             Self::Over => "it has ended".to_owned(),
         }
@@ -145,6 +149,10 @@ impl RunJournal {
                 _ => {}
             }
             let owner: Arc<str> = format!("{:032x}", fastrand::u128(..)).into();
+            // An engine with logs executes a run again for reasons of its own.
+            let is_interrupted = is_stored
+                && record.owner.is_some()
+                && matches!(record.status, RunStatus::Running {});
             // One that is made again from a log still waits until it has left the wait.
             if is_stored || !matches!(record.status, RunStatus::Waiting { .. }) {
                 record.status = RunStatus::Running {};
@@ -152,6 +160,7 @@ impl RunJournal {
             record.owner = Some(owner.to_string());
             let entry = JournalEntry::Taken {
                 owner: owner.to_string(),
+                is_interrupted,
             };
             let entry = stored(id, &entry)?.made_in(owner.clone(), 0, 1);
             let mut commit = Commit::new(Expected::At(revision), vec![entry]);
@@ -188,7 +197,7 @@ impl RunJournal {
         let start = match entries.and_then(|entries| state.read(id, entries)) {
             Err(error) if error.kind() == DurableErrorKind::Damaged => {
                 let reason = error.to_string();
-                stop(runs, id, state, RunStatus::Stopped { reason }).await?;
+                stop(runs, id, &owner, state, RunStatus::Stopped { reason }).await?;
                 return Err(error);
             }
             start => start?,
@@ -395,9 +404,35 @@ impl RunJournal {
         self.state().last_event = serde_json::to_string(event).ok();
     }
 
-    /// Sets the number of failures in a row after which the next one ends the run.
-    pub(crate) fn set_max_failures(&self, number: u32) {
-        self.state().max_failures = number;
+    /// Sets the number of failures in a row after which the next one ends the run, and of interruptions of a step after which it
+    /// does not begin again.
+    pub(crate) fn set_limits(&self, failures: u32, interruptions: u32) {
+        let mut state = self.state();
+        (state.max_failures, state.max_interruptions) = (failures, interruptions);
+    }
+
+    /// The pause before a run is made again that was interrupted several times in a row. It is random: runs that are always taken
+    /// together are interrupted together, though the steps of only one of them end the process.
+    pub(crate) fn pause_after_interruption(&self) -> Option<Duration> {
+        let state = self.state();
+        let (times, max) = (state.interruptions, state.max_interruptions);
+        if !state.is_interrupted || state.end.is_some() || times <= max / 3 || times >= max {
+            return None;
+        }
+        let longest = Duration::from_secs(1 << (times - max / 3).min(5));
+        Some(longest.mul_f64(fastrand::f64()))
+    }
+
+    /// The reason for not making the run again: its process has ended without coming to the step that is next.
+    pub(crate) fn interrupted_in_replay(&self) -> Option<String> {
+        let state = self.state();
+        let times = state.interruptions;
+        (times > state.max_interruptions).then(|| {
+            format!(
+                "the process that had the run has ended {times} times in a row, the last time before it began a step. Find out \
+                 why, and resume the run, or cancel it"
+            )
+        })
     }
 
     /// Returns `true` if entries wait to be written.
@@ -440,14 +475,18 @@ impl RunJournal {
 async fn stop(
     runs: &RunStore,
     id: &str,
+    owner: &Arc<str>,
     state: State,
     status: RunStatus,
 ) -> Result<(), DurableError> {
+    let number = state.commits + 1;
     let record = StoredRecord {
         status,
         ..state.record
     };
-    let mut commit = Commit::new(Expected::At(state.revision), Vec::new());
+    let entry = stored(id, &JournalEntry::Released)?.made_in(owner.clone(), 0, number);
+    let mut commit = Commit::new(Expected::At(state.revision), vec![entry]);
+    (commit.run, commit.number) = (owner.clone(), number);
     commit.details = Some(details(id, &record)?);
     commit.expires = Some(None);
     // If a message has come meanwhile, the next one that takes the run stops it.

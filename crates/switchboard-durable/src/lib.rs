@@ -49,6 +49,7 @@ mod events;
 mod execution;
 mod executor;
 mod journal;
+mod message_queues;
 mod order;
 mod record;
 #[cfg(feature = "restate")]
@@ -77,6 +78,6 @@ pub use executor::{Execution, Executor};
 pub use record::{RunRecord, RunStatus};
 #[cfg(feature = "restate")]
 pub use restate::Restate;
-pub use run_store::RunStore;
+pub use run_store::{DeletedRuns, RunStore};
 pub use runner::DurableRunner;
 pub use teams::{IntoTeams, Teams};

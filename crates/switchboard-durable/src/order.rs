@@ -28,6 +28,8 @@ pub(crate) enum Turn {
     Taken,
     /// The run is settled, or has no conversation in the store.
     NotTaken,
+    /// An earlier run waits in this process, and is to be executed before this one, which waits behind it now.
+    Behind,
     /// The run before has paused for long: this one is to be looked at again then.
     Later(SystemTime),
 }
@@ -52,8 +54,8 @@ impl Waiting<'_> {
         &self,
         has_conversation: impl Fn(&RunRecord) -> bool,
     ) -> Result<Turn, DurableError> {
-        let (mut pause, longest) = PAUSES;
-        let mut overdue = Overdue::default();
+        let (shortest, longest) = PAUSES;
+        let mut pause = shortest;
         loop {
             let (own, before) = self.look().await?;
             if own.is_settled() {
@@ -61,21 +63,24 @@ impl Waiting<'_> {
             }
             self.check()?;
             if let Some(before) = before {
-                let soon = now() + LONGEST_WAIT;
-                if matches!(before.status, RunStatus::Pending { .. })
-                    && before.due.is_some_and(|due| due > soon)
-                {
-                    return Ok(Turn::Later(soon));
+                if let Some(turn) = self.wait_for(&own, &before.id).await? {
+                    return Ok(turn);
                 }
-                self.wait_for(&before.id, pause, &mut overdue).await?;
-            } else if !has_conversation(&own) {
-                return Ok(Turn::NotTaken);
-            } else if self.runs.take_conversation(&own, KEPT).await? {
-                return Ok(Turn::Taken);
-            } else {
-                self.run.pause(pause).await;
+                pause = shortest;
+                continue;
             }
-            pause = (pause * 2).min(longest);
+            if !has_conversation(&own) {
+                return Ok(Turn::NotTaken);
+            }
+            // A run is settled before it has let go of the conversation.
+            let freed = self.run.all().freed(&own.id);
+            if self.runs.take_conversation(&own, KEPT).await? {
+                return Ok(Turn::Taken);
+            }
+            tokio::select! {
+                () = freed => pause = shortest,
+                () = self.run.pause(pause) => pause = (pause * 2).min(longest),
+            }
         }
     }
 
@@ -99,34 +104,45 @@ impl Waiting<'_> {
         Ok((own, last))
     }
 
-    /// Waits until another run is settled, or this one is woken, or for a time.
-    async fn wait_for(
-        &self,
-        id: &str,
-        pause: Duration,
-        overdue: &mut Overdue,
-    ) -> Result<(), DurableError> {
+    /// Waits until another run is settled. Returns the outcome if the run does not have to wait any more, or not here.
+    async fn wait_for(&self, own: &RunRecord, id: &str) -> Result<Option<Turn>, DurableError> {
         let active: &ActiveRuns = self.run.all();
-        let settled = active.settled(id);
-        let record = match self.runs.record(id).await {
-            Err(error) if error.kind() == DurableErrorKind::NotFound => return Ok(()),
-            found => found?,
-        };
-        if record.is_settled() {
-            return Ok(());
+        let (mut pause, longest) = PAUSES;
+        let mut overdue = Overdue::default();
+        loop {
+            let settled = active.settled(id);
+            let record = match self.runs.record(id).await {
+                Err(error) if error.kind() == DurableErrorKind::NotFound => return Ok(None),
+                found => found?,
+            };
+            if record.is_settled() {
+                return Ok(None);
+            }
+            let soon = now() + LONGEST_WAIT;
+            if matches!(record.status, RunStatus::Pending { .. })
+                && record.due.is_some_and(|due| due > soon)
+            {
+                return Ok(Some(Turn::Later(soon)));
+            }
+            if let Some(engine) = &self.engine
+                && !active.has(id)
+            {
+                overdue.look(&**engine, &record).await?;
+            }
+            if active.queues().wait_behind_earlier(own) {
+                return Ok(Some(Turn::Behind));
+            }
+            tokio::select! {
+                () = settled => {}
+                // It may have been cancelled, or is to wait behind another one, or this process is to take no further steps.
+                () = self.run.pause(pause) => {}
+            }
+            if self.runs.record(&own.id).await?.is_settled() {
+                return Ok(Some(Turn::NotTaken));
+            }
+            self.check()?;
+            pause = (pause * 2).min(longest);
         }
-        if let Some(engine) = &self.engine
-            && !active.has(id)
-        {
-            overdue.look(&**engine, &record).await?;
-        }
-        tokio::select! {
-            () = settled => {}
-            () = tokio::time::sleep(pause) => {}
-            // It may have been cancelled, or this process is to take no further steps.
-            () = self.run.wake.notified() => {}
-        }
-        Ok(())
     }
 
     fn check(&self) -> Result<(), DurableError> {

@@ -1,5 +1,7 @@
 //! The runs of a store: their states, their streams, and the messages to them.
 
+mod deletion;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +16,8 @@ use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::events::RunEvents;
 use crate::record::{RunRecord, RunStatus, StoredRecord};
+
+pub use self::deletion::DeletedRuns;
 
 /// The number of entries that are read at once.
 const PAGE: u64 = 512;
@@ -43,6 +47,13 @@ pub(crate) struct NewJournal {
     pub(crate) revision: Revision,
     pub(crate) record: StoredRecord,
     pub(crate) start: Box<RawValue>,
+}
+
+/// Runs that are due, in the order in which they became due.
+pub(crate) struct DuePage {
+    pub(crate) runs: Vec<RunRecord>,
+    /// The time from which the next page is; `None` after the last one.
+    pub(crate) next: Option<SystemTime>,
 }
 
 impl RunStore {
@@ -85,6 +96,31 @@ impl RunStore {
         self.listed(query).await
     }
 
+    /// A page of the runs that are due from a time until another, in the order in which they became due.
+    pub(crate) async fn due_page(
+        &self,
+        from: SystemTime,
+        until: SystemTime,
+        mut limit: usize,
+    ) -> Result<DuePage, DurableError> {
+        loop {
+            let mut query = ListQuery::default();
+            query.expired_from = Some(from);
+            query.expired_before = Some(until);
+            query.limit = Some(limit);
+            let heads = self.heads(query).await?;
+            let next = heads.last().and_then(|last| last.expires);
+            let next = next.filter(|_| heads.len() >= limit);
+            // More than fit into a page became due at the same time.
+            if next == Some(from) {
+                limit = limit.saturating_mul(2);
+                continue;
+            }
+            let runs = to_records(&heads).collect();
+            return Ok(DuePage { runs, next });
+        }
+    }
+
     /// The runs of a run's conversation that are to go on, or have just become settled.
     pub(crate) async fn unsettled_beside(&self, id: &str) -> Result<Vec<RunRecord>, DurableError> {
         let mut query = ListQuery::default();
@@ -110,34 +146,14 @@ impl RunStore {
         }
     }
 
-    /// A page of the runs that are due at a time, the last changed first, of those that were changed before another time.
-    #[cfg(any(feature = "restate", feature = "dbos"))]
-    pub(crate) async fn due_changed_before(
-        &self,
-        time: SystemTime,
-        changed_before: Option<SystemTime>,
-        limit: usize,
-    ) -> Result<Vec<RunRecord>, DurableError> {
-        let mut query = ListQuery::default();
-        query.expired_before = Some(time);
-        query.changed_before = changed_before;
-        query.limit = Some(limit);
-        self.listed(query).await
+    async fn listed(&self, query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
+        Ok(to_records(&self.heads(query).await?).collect())
     }
 
-    async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
+    async fn heads(&self, mut query: ListQuery) -> Result<Vec<Head>, DurableError> {
         query.listed = Listed::Journals;
         let heads = ConversationStore::list(&self.0, &query).await;
-        let heads = heads.map_err(|error| DurableError::store("", error))?;
-        let records = heads.iter().filter_map(|head| {
-            let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
-            // One that cannot be read must not hide the others.
-            let stored = parse(id, head)
-                .inspect_err(|error| tracing::warn!(%error, "a run is left out of a list"))
-                .ok()?;
-            Some(to_record(id, head, stored))
-        });
-        Ok(records.collect())
+        heads.map_err(|error| DurableError::store("", error))
     }
 
     /// Stores a run, unless there is one with this conversation and key. Returns the state of the one that there is, and
@@ -392,14 +408,6 @@ impl RunStore {
         let message = format!("what the run \"{id}\" waits for is decided already");
         Err(DurableError::new(DurableErrorKind::NotWaiting, message))
     }
-
-    /// Deletes a run that has ended. Its conversation stays.
-    pub(crate) async fn delete(&self, id: &str) -> Result<(), DurableError> {
-        let deleted = self.0.delete(&journal_name(id)).await;
-        deleted
-            .map(drop)
-            .map_err(|error| DurableError::store(id, error))
-    }
 }
 
 fn not_ended(record: &RunRecord) -> Result<(), DurableError> {
@@ -445,6 +453,17 @@ fn parse(id: &str, head: &Head) -> Result<StoredRecord, DurableError> {
     serde_json::from_str(details).map_err(|error| {
         let message = format!("the state of run \"{id}\" cannot be read: {error}");
         DurableError::new(DurableErrorKind::Damaged, message)
+    })
+}
+
+/// The runs of a list. One that cannot be read must not hide the others.
+fn to_records(heads: &[Head]) -> impl Iterator<Item = RunRecord> {
+    heads.iter().filter_map(|head| {
+        let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
+        let stored = parse(id, head)
+            .inspect_err(|error| tracing::warn!(%error, "a run is left out of a list"))
+            .ok()?;
+        Some(to_record(id, head, stored))
     })
 }
 

@@ -116,7 +116,8 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
         self.engine.runs().list(limit.into()).await
     }
 
-    /// Takes up the runs that are due: those whose process is gone, and those that paused. Returns how many there were.
+    /// Takes up the runs that are due: those whose process is gone, and those that paused. Returns how many begin at once; of the
+    /// messages of a conversation that have not begun, the others follow the first.
     /// Call it at the start of a process, and from time to time (or [`work`](Self::work)) for runs of processes that end
     /// later.
     ///

@@ -2,8 +2,8 @@
 //! between storing a run and submitting it, or between storing a message and waking the run that waits for it, and a server
 //! may refuse for a while: whatever a sweep finds is submitted or woken again.
 //!
-//! A sweep reads a page at a time, and takes a third of the time at most, however many runs are due. A run that cannot be
-//! submitted holds no others up.
+//! A sweep reads a page at a time, in the order in which the runs became due, and takes a third of the time at most, however
+//! many there are. A run that cannot be submitted holds no others up.
 
 use std::time::{Duration, SystemTime};
 
@@ -25,9 +25,6 @@ const MAX_FAILURES: usize = 5;
 
 /// The pause after a page, as a multiple of the time that it took.
 const REST: u32 = 2;
-
-/// The finest difference between the times of stores.
-const TICK: Duration = Duration::from_millis(1);
 
 /// An engine whose runs are swept.
 pub(crate) trait Swept: Send + Sync {
@@ -86,8 +83,8 @@ pub(crate) async fn sweep_once(engine: &dyn Swept) -> Result<usize, DurableError
 /// A sweep in progress.
 struct Sweep {
     size: usize,
-    /// The time of the last change of the runs that were read last, and their names: stores list the last changed first.
-    changed: Option<SystemTime>,
+    /// The time at which the runs that were read last became due, and their names: the next page may have them again.
+    from: SystemTime,
     read: FxHashSet<String>,
 }
 
@@ -104,29 +101,25 @@ impl Sweep {
     fn new(size: usize) -> Self {
         Self {
             size,
-            changed: None,
+            from: SystemTime::UNIX_EPOCH,
             read: FxHashSet::default(),
         }
     }
 
     /// Sees to the next runs that are due at a time.
     async fn page(&mut self, engine: &dyn Swept, until: SystemTime) -> Result<Page, DurableError> {
-        let limit = self.size + self.read.len();
-        // Runs that changed at the same time may be on both sides of the end of a page.
-        let before = self.changed.map(|changed| changed + TICK);
-        let listed = engine
-            .runs()
-            .due_changed_before(until, before, limit)
-            .await?;
+        let listed = engine.runs().due_page(self.from, until, self.size).await?;
         let mut page = Page {
             number: 0,
-            is_last: listed.len() < limit,
+            is_last: listed.next.is_none(),
             failure: None,
         };
         let mut failures = 0;
-        for run in listed {
-            if self.changed != Some(run.changed) {
-                (self.changed, self.read) = (Some(run.changed), FxHashSet::default());
+        for run in listed.runs {
+            if let Some(due) = run.due
+                && due != self.from
+            {
+                (self.from, self.read) = (due, FxHashSet::default());
             }
             if !self.read.insert(run.id.clone()) || !engine.executor().takes(&run) {
                 continue;
@@ -158,7 +151,6 @@ mod tests {
     use super::*;
     use crate::active_runs::{ActiveRun, ActiveRuns};
     use crate::engine::StepLog;
-    use crate::entry::JournalEntry;
     use crate::error::DurableErrorKind;
     use crate::executor::{Execute, Execution};
     use crate::run_store::NewRun;
@@ -229,13 +221,13 @@ mod tests {
                 engine,
                 team: None,
                 version: None,
-                start: JournalEntry::Start(RawValue::from_string("{}".to_owned()).unwrap()),
+                start: RawValue::from_string("{}".to_owned()).unwrap(),
                 lease_owner: key.clone(),
             };
             runs.create(run).await.unwrap();
         }
         // They are due from the next millisecond on.
-        std::thread::sleep(2 * TICK);
+        std::thread::sleep(Duration::from_millis(2));
         Noting {
             runs,
             executor: Executor::new(executes, ActiveRuns::default(), "noting".into(), None),
@@ -253,13 +245,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_have_each_run_once_also_of_those_that_changed_at_the_same_time() {
+    async fn pages_have_each_run_once_also_of_those_that_became_due_at_the_same_time() {
         let engine = noting(50, |_| false).await;
         let (mut sweep, until) = (Sweep::new(7), now());
         let mut number = 0;
         loop {
             let page = sweep.page(&engine, until).await.unwrap();
-            assert!(page.number <= 7 && page.failure.is_none());
+            assert!(page.failure.is_none());
             number += page.number;
             if page.is_last {
                 break;
@@ -308,7 +300,7 @@ mod tests {
                     engine: "noting",
                     team: None,
                     version: None,
-                    start: JournalEntry::Start(RawValue::from_string("{}".to_owned()).unwrap()),
+                    start: RawValue::from_string("{}".to_owned()).unwrap(),
                     lease_owner: key.to_owned(),
                 };
                 engine.runs.create(run).await.unwrap();

@@ -8,6 +8,9 @@ use switchboard_core::{Agent, Runner, Team};
 /// The number of times in a row that a step is tried again after failures that may pass.
 const MAX_FAILURES: u32 = 8;
 
+/// The number of interruptions of a step in a row after which it does not begin again.
+const MAX_INTERRUPTIONS: u32 = 10;
+
 /// The team of new runs, and older versions of it for the runs that began with them.
 ///
 /// ```
@@ -25,6 +28,7 @@ pub struct Teams<C = ()> {
     pub(crate) version: Option<String>,
     previous: Vec<(String, Runner<C, Arc<C>>)>,
     pub(crate) max_failures: u32,
+    pub(crate) max_interruptions: u32,
 }
 
 impl<C> Teams<C> {
@@ -58,6 +62,16 @@ impl<C> Teams<C> {
     #[must_use]
     pub fn retries(mut self, number: u32) -> Self {
         self.max_failures = number;
+        self
+    }
+
+    /// Sets the number of times in a row that a step may be interrupted by the end of its process, on the embedded engine. Then
+    /// the run stops ([`RunStatus::Stopped`](crate::RunStatus::Stopped)) and goes on when it is resumed, so that a step which ends
+    /// its process does not end one after the other. After a third of them, the run pauses before the step begins again. The
+    /// default is 10.
+    #[must_use]
+    pub fn interruptions(mut self, number: u32) -> Self {
+        self.max_interruptions = number.max(1);
         self
     }
 
@@ -115,6 +129,7 @@ impl<C, S: ContextSource<C>> IntoTeams<C> for Runner<C, S> {
             version: None,
             previous: Vec::new(),
             max_failures: MAX_FAILURES,
+            max_interruptions: MAX_INTERRUPTIONS,
         }
     }
 }

@@ -282,16 +282,22 @@ impl ConversationStore for PostgresStore {
             .limit
             .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let folder = query.folder.as_deref().map(escaped);
-        let statement = match folder {
-            None => &inner.statements.list,
-            Some(_) => &inner.statements.list_folder,
+        let expired_from = query.expired_from.map(to_millis);
+        let statement = match (&folder, expired_from) {
+            (None, None) => &inner.statements.list,
+            (Some(_), None) => &inner.statements.list_folder,
+            (None, Some(_)) => &inner.statements.list_by_expiry,
+            (Some(_), Some(_)) => &inner.statements.list_folder_by_expiry,
         };
         let query = || {
-            let listed = sqlx::query(statement.sql())
+            let mut listed = sqlx::query(statement.sql())
                 .bind(query.changed_before.map(to_millis))
                 .bind(query.expired_before.map(to_millis))
                 .bind(limit)
                 .bind(query.listed == Listed::Journals);
+            if let Some(time) = expired_from {
+                listed = listed.bind(time);
+            }
             match &folder {
                 None => listed,
                 Some(folder) => listed.bind(&**folder),

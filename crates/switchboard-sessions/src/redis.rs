@@ -283,9 +283,10 @@ impl Inner {
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, StoreError> {
-        let ids = match query.expired_before {
-            Some(time) => self.expired(query, time).await?,
-            None => self.last_changed(query).await?,
+        let ids = match (query.expired_from, query.expired_before) {
+            (Some(from), until) => self.expired_from(query, from, until).await?,
+            (None, Some(time)) => self.expired(query, time).await?,
+            (None, None) => self.last_changed(query).await?,
         };
         let mut heads = self.heads(&ids).await?;
         heads.retain(|head| {
@@ -293,7 +294,14 @@ impl Inner {
             query.changed_before.is_none_or(|time| head.changed < time)
                 && folder.is_none_or(|folder| folder_of(&head.id) == folder)
         });
-        heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
+        match query.expired_from {
+            None => heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id))),
+            // They may have got another time since their names were read.
+            Some(from) => {
+                heads.retain(|head| head.expires.is_some_and(|expires| expires >= from));
+                heads.sort_by(|a, b| (a.expires, &a.id).cmp(&(b.expires, &b.id)));
+            }
+        }
         heads.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(heads)
     }
@@ -323,6 +331,27 @@ impl Inner {
         Ok(ids)
     }
 
+    /// The names of the records that expire from a time on, in that order. Those of a folder, or changed before a time, are few.
+    async fn expired_from(
+        &self,
+        query: &ListQuery,
+        from: SystemTime,
+        until: Option<SystemTime>,
+    ) -> Result<Vec<String>, StoreError> {
+        let [_, _, _, expires, _] = self.keys("");
+        let until = until.map_or_else(|| "+inf".to_owned(), |until| to_millis(until).to_string());
+        let is_all = query.folder.is_some() || query.changed_before.is_some();
+        let limit = query.limit.filter(|_| !is_all).unwrap_or(usize::MAX);
+        let page = |offset: usize, number: i64| {
+            let mut pipeline = redis::pipe();
+            let command = pipeline.cmd("ZRANGEBYSCORE").arg(&expires);
+            command.arg(to_millis(from)).arg(&until);
+            command.arg("LIMIT").arg(offset).arg(number);
+            pipeline
+        };
+        self.pages(query, limit, page).await
+    }
+
     /// The names of the records that a list begins with, page by page: conversations and journals have one index.
     async fn last_changed(&self, query: &ListQuery) -> Result<Vec<String>, StoreError> {
         let [_, _, all, _, _] = self.keys("");
@@ -336,16 +365,31 @@ impl Inner {
             .map(|time| format!("({}", -to_millis(time)));
         let from = from.unwrap_or_else(|| "-inf".to_owned());
         let limit = query.limit.unwrap_or(usize::MAX);
-        let page = limit.saturating_add(SPARE_NAMES);
+        let page = |offset: usize, number: i64| {
+            let mut pipeline = redis::pipe();
+            let command = pipeline.cmd("ZRANGEBYSCORE").arg(&changed);
+            command.arg(&from).arg("+inf").arg("LIMIT");
+            command.arg(offset).arg(number);
+            pipeline
+        };
+        self.pages(query, limit, page).await
+    }
+
+    /// Reads names page by page, until there are enough of the kind that is listed. `page` makes the command for a page from its
+    /// offset and length.
+    async fn pages(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        page: impl Fn(usize, i64) -> redis::Pipeline,
+    ) -> Result<Vec<String>, StoreError> {
+        let length = limit.saturating_add(SPARE_NAMES);
         let mut ids = Vec::new();
         let mut offset = 0;
         while ids.len() < limit {
-            let mut pipeline = redis::pipe();
-            let command = pipeline.cmd("ZRANGEBYSCORE").arg(&changed);
-            command.arg(&from).arg("+inf").arg("LIMIT").arg(offset);
-            command.arg(i64::try_from(page).unwrap_or(-1));
+            let pipeline = page(offset, i64::try_from(length).unwrap_or(-1));
             let (read,): (Vec<String>,) = self.query(&pipeline).await?;
-            let is_last = read.len() < page;
+            let is_last = read.len() < length;
             offset += read.len();
             ids.extend(read.into_iter().filter(|id| query.listed.includes(id)));
             if is_last {

@@ -60,6 +60,21 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a time above 0, as in 30, 90s or 2m".to_owned())
 }
 
+/// Parses a time as [`duration`] does, or a number of days: `30d`.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let days = text
+        .strip_suffix('d')
+        .map(|days| days.trim().parse::<f64>());
+    let age = match days {
+        None => duration(text).ok(),
+        Some(days) => days
+            .ok()
+            .and_then(|days| Duration::try_from_secs_f64(days * 24.0 * 3600.0).ok()),
+    };
+    age.filter(|age| !age.is_zero())
+        .ok_or_else(|| "give a time above 0, as in 90m, 12h or 30d".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +94,15 @@ mod tests {
         assert_eq!(seconds("2m"), Ok(120.0));
         for wrong in ["", "0", "-1", "2d", "inf", "m"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_age_may_be_a_number_of_days() {
+        assert_eq!(age("1.5d"), Ok(Duration::from_secs(36 * 3600)));
+        assert_eq!(age("12h"), Ok(Duration::from_secs(12 * 3600)));
+        for wrong in ["", "d", "0d", "-1d", "infd", "1w"] {
+            assert!(age(wrong).is_err(), "{wrong}");
         }
     }
 }

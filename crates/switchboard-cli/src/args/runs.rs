@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use super::options::{Answer, Approve, EngineOptions, OutputOptions, TeamOptions};
-use super::parsers::at_least_one;
+use super::parsers::{age, at_least_one};
 
 /// `switchboard runs`.
 #[derive(Debug, Args)]
@@ -62,6 +63,28 @@ pub(crate) enum RunsCommand {
     Cancel {
         /// The run, as `list` names it
         id: String,
+    },
+
+    /// Delete runs that have ended. Their conversations stay
+    Delete {
+        /// The runs, as `list` names them
+        #[arg(required = true)]
+        ids: Vec<String>,
+
+        /// Delete them though they have not ended: their messages are not answered any more
+        #[arg(long)]
+        force: bool,
+    },
+
+    /// Delete the runs that have ended and that nothing has changed for a time. Their conversations stay
+    Prune {
+        /// The time since the last change, as in 12h or 30d
+        #[arg(long, value_name = "TIME", value_parser = age)]
+        older_than: Duration,
+
+        /// Delete those that have not ended too: their messages are not answered any more
+        #[arg(long)]
+        force: bool,
     },
 
     /// Go on with a run here: one that was interrupted, that waits for a decision, or that has stopped

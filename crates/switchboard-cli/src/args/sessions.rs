@@ -75,7 +75,7 @@ pub(crate) enum SessionsCommand {
         name: Option<String>,
     },
 
-    /// Delete sessions
+    /// Delete sessions, with what is stored of their durable runs that have ended
     Delete {
         /// The sessions
         #[arg(required = true)]

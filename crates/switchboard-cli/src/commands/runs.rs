@@ -1,11 +1,14 @@
-//! `switchboard runs`: lists, shows, follows, cancels and resumes durable runs.
+//! `switchboard runs`: lists, shows, follows, cancels, deletes and resumes durable runs.
 
 use std::io::Write;
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use switchboard_core::conversation::Conversations;
+use switchboard_core::conversation::{Conversations, now};
 use switchboard_core::trace::rfc3339;
-use switchboard_durable::{RunEvent, RunRecord, RunStatus, RunStore};
+use switchboard_durable::{
+    DeletedRuns, DurableErrorKind, RunEvent, RunRecord, RunStatus, RunStore,
+};
 use switchboard_sessions::Access;
 use switchboard_teamfile::TeamFile;
 use unicode_width::UnicodeWidthStr as _;
@@ -21,7 +24,7 @@ use crate::event_sink::{Answers, EventSink};
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 use crate::screen::Screen;
-use crate::screen::style::{BOLD, DIM, Look};
+use crate::screen::style::{BOLD, DIM, Language, Look};
 use crate::screen::wrap::{one_line, padded, shortened};
 use crate::signals::Signals;
 
@@ -37,7 +40,10 @@ pub(super) async fn run(
         RunsCommand::List { .. } | RunsCommand::Show { .. } | RunsCommand::Attach { .. } => {
             Access::Read
         }
-        RunsCommand::Cancel { .. } | RunsCommand::Resume(_) => Access::Existing,
+        RunsCommand::Cancel { .. }
+        | RunsCommand::Delete { .. }
+        | RunsCommand::Prune { .. }
+        | RunsCommand::Resume(_) => Access::Existing,
     };
     let store = conversation_store::open_existing(args.store.as_deref(), access).await?;
     let runs = RunStore::new(store.clone());
@@ -65,6 +71,22 @@ pub(super) async fn run(
             writeln!(out, "{done} {}", one_line(&id))?;
             Exit::Ok
         }
+        RunsCommand::Delete { ids, force } => {
+            delete(&runs, &ids, deleted_runs(force), look, out).await?;
+            Exit::Ok
+        }
+        RunsCommand::Prune { older_than, force } => {
+            let time = now()
+                .checked_sub(older_than)
+                .unwrap_or(SystemTime::UNIX_EPOCH);
+            let pruned = runs.prune(time, deleted_runs(force)).await;
+            match (pruned.map_err(failure)?, look.language) {
+                (1, Language::En) => writeln!(out, "deleted 1 run")?,
+                (number, Language::En) => writeln!(out, "deleted {number} runs")?,
+                (number, Language::Zh) => writeln!(out, "已删除 {number} 个运行")?,
+            }
+            Exit::Ok
+        }
         RunsCommand::Resume(run) => {
             resume(*run, &store, args.store.as_deref(), &runs, look).await?
         }
@@ -72,6 +94,42 @@ pub(super) async fn run(
     store.close().await;
     out.flush()?;
     Ok(exit)
+}
+
+fn deleted_runs(force: bool) -> DeletedRuns {
+    if force {
+        DeletedRuns::All
+    } else {
+        DeletedRuns::Ended
+    }
+}
+
+async fn delete(
+    runs: &RunStore,
+    ids: &[String],
+    deleted: DeletedRuns,
+    look: Look,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    // Checked first, so that a misspelt name deletes nothing.
+    for id in ids {
+        match runs.record(id).await {
+            Err(error) if error.kind() == DurableErrorKind::Damaged => {}
+            Ok(run) if deleted == DeletedRuns::Ended && !run.is_ended() => {
+                return Err(Failure::usage(
+                    format!("the run \"{}\" has not ended", one_line(id)),
+                    "end it with `switchboard runs cancel`, or delete it with --force",
+                ));
+            }
+            found => drop(found.map_err(failure)?),
+        }
+    }
+    for id in ids {
+        runs.delete(id, deleted).await.map_err(failure)?;
+        let done = look.language.choose("deleted", "已删除");
+        writeln!(out, "{done} {}", one_line(id))?;
+    }
+    Ok(())
 }
 
 fn list(

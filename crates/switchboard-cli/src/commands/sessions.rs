@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_core::conversation::{Conversation, Conversations, Exported, Found, Head};
 use switchboard_core::trace::rfc3339;
+use switchboard_durable::{DeletedRuns, RunStore};
 use switchboard_sessions::Access;
 use switchboard_teamfile::{TeamFile, closest};
 use unicode_width::UnicodeWidthStr as _;
@@ -16,6 +17,7 @@ use crate::args::{Sessions, SessionsCommand};
 use crate::atomic_write;
 use crate::bounded_read;
 use crate::conversation_store;
+use crate::durable;
 use crate::failure::{Exit, Failure};
 use crate::json_error;
 use crate::screen::style::{BOLD, DIM, Look};
@@ -122,7 +124,11 @@ async fn carry_out(
             for name in &names {
                 existing(sessions, name).await?;
             }
+            let runs = RunStore::new(sessions.clone());
             for name in &names {
+                // Journals repeat what was said. A run that has not ended still answers its message.
+                let journals = runs.delete_of_conversation(name, DeletedRuns::Ended);
+                journals.await.map_err(durable::failure)?;
                 let deleted = sessions.delete(name).await;
                 deleted.map_err(conversation_store::stored_failure)?;
                 let done = look.language.choose("deleted", "已删除");

@@ -197,3 +197,47 @@ fn a_chat_with_durable_answers_goes_on_with_the_agent_that_has_the_conversation(
     let listed = desk.folder.run(&["runs", "list"]);
     assert_eq!(listed.stdout.matches("done").count(), 2, "{listed:?}");
 }
+
+#[test]
+fn runs_are_deleted_once_they_have_ended_and_with_their_session() {
+    let desk = Desk::new([Reply::text("Hello."), Reply::text("Hello again."), refund()]);
+    for (session, key) in [("tuesday", "m1"), ("monday", "m2"), ("monday", "m3")] {
+        let message = ["run", "team.toml", "Hi", "--durable", "--json"];
+        let place = ["--session", session, "--key", key];
+        desk.program(&[&message[..], &place].concat(), "");
+    }
+    let left = || {
+        let listed = desk.folder.run(&["runs", "list", "--json"]);
+        let runs = listed.stdout.lines().map(|line| {
+            let run: Value = serde_json::from_str(line).unwrap();
+            run["run"].as_str().unwrap().to_owned()
+        });
+        let mut runs: Vec<String> = runs.collect();
+        runs.sort();
+        runs
+    };
+    assert_eq!(left(), ["monday/m2", "monday/m3", "tuesday/m1"]);
+
+    // One that waits is not deleted, and nothing beside it.
+    let waiting = ["runs", "delete", "tuesday/m1", "monday/m3"];
+    let refused = desk.folder.run(&waiting);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("has not ended"), "{refused:?}");
+    let young = desk.folder.run(&["runs", "prune", "--older-than", "1h"]);
+    assert_eq!(young.stdout, "deleted 0 runs\n", "{young:?}");
+    assert_eq!(left().len(), 3);
+
+    let deleted = desk.folder.run(&["sessions", "delete", "monday"]);
+    assert_eq!(deleted.code, Some(0), "{deleted:?}");
+    assert_eq!(left(), ["monday/m3", "tuesday/m1"]);
+    let attached = desk.folder.run(&["runs", "attach", "monday/m2"]);
+    assert_eq!(attached.code, Some(2), "{attached:?}");
+    let pruned = desk
+        .folder
+        .run(&["runs", "prune", "--older-than", "0.001s"]);
+    assert_eq!(pruned.stdout, "deleted 1 run\n", "{pruned:?}");
+    assert_eq!(left(), ["monday/m3"]);
+    let forced = desk.folder.run(&["runs", "delete", "monday/m3", "--force"]);
+    assert_eq!(forced.stdout, "deleted monday/m3\n", "{forced:?}");
+    assert_eq!(left(), [""; 0]);
+}

@@ -173,8 +173,16 @@ impl ConversationStore for MemoryStore {
                     .expired_before
                     .is_none_or(|time| head.expires.is_some_and(|expires| expires <= time))
             })
+            .filter(|head| {
+                query
+                    .expired_from
+                    .is_none_or(|time| head.expires.is_some_and(|expires| expires >= time))
+            })
             .collect();
-        heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
+        match query.expired_from {
+            None => heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id))),
+            Some(_) => heads.sort_by(|a, b| (a.expires, &a.id).cmp(&(b.expires, &b.id))),
+        }
         let limit = query.limit.unwrap_or(usize::MAX);
         Ok(heads.into_iter().take(limit).cloned().collect())
     }

@@ -88,6 +88,9 @@ pub struct ListQuery {
     pub changed_before: Option<SystemTime>,
     /// Only those that expired before this time.
     pub expired_before: Option<SystemTime>,
+    /// Only those that expire at this time or later, in the order in which they expire and then by their names. Otherwise a list
+    /// begins with the last changed.
+    pub expired_from: Option<SystemTime>,
     /// Conversations, or the journals of durable runs.
     pub listed: Listed,
     /// Only those in this folder; see [`folder_of`]. Stores have an index for it, so that the conversations of

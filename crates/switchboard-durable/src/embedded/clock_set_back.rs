@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::record::RunRecord;
 
@@ -35,7 +35,8 @@ impl FutureRuns {
     /// Takes note of all runs that were last changed in the future. Returns those whose lease or pause is over.
     pub(super) fn look(&self, runs: Vec<RunRecord>) -> Vec<RunRecord> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|id, _| runs.iter().any(|run| run.id == *id));
+        let ids: FxHashSet<&str> = runs.iter().map(|run| &*run.id).collect();
+        seen.retain(|id, _| ids.contains(&**id));
         let over = |run: &RunRecord| {
             let Some(due) = run.due else {
                 return false;

@@ -74,6 +74,10 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 );
                 After::Status(RunStatus::Stopped { reason })
             }
+            (Some(End::Interrupted(reason)), _) => {
+                tracing::warn!(run = id, reason, "a run was interrupted too often");
+                After::Status(RunStatus::Stopped { reason })
+            }
             (Some(End::Draining), _) => After::Pause {
                 reason: Some("its process shut down".to_owned()),
                 failures: journal.failures(),

@@ -76,6 +76,11 @@ pub(super) struct State {
     pub(super) last_event: Option<String>,
     /// The number of failures in a row after which the next one ends the run.
     pub(super) max_failures: u32,
+    /// The number of times in a row that the run was interrupted since a step was recorded, and the largest number.
+    pub(super) interruptions: u32,
+    /// Set if the process that had the run before had not let it go.
+    pub(super) is_interrupted: bool,
+    pub(super) max_interruptions: u32,
 }
 
 impl State {
@@ -109,6 +114,9 @@ impl State {
             end: None,
             last_event: None,
             max_failures: u32::MAX,
+            interruptions: 0,
+            is_interrupted: false,
+            max_interruptions: u32::MAX,
         }
     }
 
@@ -155,6 +163,7 @@ impl State {
     ) -> Result<Box<RawValue>, DurableError> {
         let mut start = None;
         for (position, entry) in entries {
+            self.count_interruptions(&entry);
             match entry {
                 JournalEntry::Start(run) => start = Some(run),
                 JournalEntry::Taken { .. } => {}
@@ -171,6 +180,22 @@ impl State {
             let message = format!("the journal of run \"{id}\" has no start");
             DurableError::new(DurableErrorKind::Damaged, message)
         })
+    }
+
+    fn count_interruptions(&mut self, entry: &JournalEntry) {
+        match entry {
+            JournalEntry::Taken { is_interrupted, .. } => {
+                self.is_interrupted = *is_interrupted;
+                self.interruptions += u32::from(*is_interrupted);
+            }
+            JournalEntry::Step(..)
+            | JournalEntry::Waits(_)
+            | JournalEntry::BeginsAgain(_)
+            | JournalEntry::Unknown(_)
+            | JournalEntry::Resumed { .. }
+            | JournalEntry::Signal(Signal::Resume { .. }) => self.interruptions = 0,
+            _ => {}
+        }
     }
 
     /// Reads the events of a journal once more: the run is driven again, and sends them again.

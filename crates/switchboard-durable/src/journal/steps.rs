@@ -115,6 +115,11 @@ impl RunJournal {
             drop(state);
             return Err(self.diverged(key, &did));
         }
+        if state.interruptions >= state.max_interruptions {
+            let times = state.interruptions;
+            drop(state);
+            return Err(self.interrupted(key, times));
+        }
         state.is_live = true;
         Ok(())
     }
@@ -139,6 +144,18 @@ impl RunJournal {
                 Err(self.diverged(key, &did))
             }
         }
+    }
+
+    /// Stops the run: a step was interrupted too often.
+    fn interrupted(&self, key: &StepKey, times: u32) -> DurableError {
+        let reason = format!(
+            "step \"{key}\" was interrupted {times} times in a row: the process that took it has ended each time. Find out \
+             why, and resume the run, or cancel it"
+        );
+        let end = End::Interrupted(reason);
+        let error = ended(&self.0.id, &end);
+        self.set_end(end);
+        error
     }
 
     /// Stops the run: the code of today does something else than the journal has.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use switchboard_core::conversation::Conversations;
-use switchboard_durable::{DurableRunner, Embedded};
+use switchboard_durable::{DurableRunner, Embedded, Teams};
 use switchboard_sessions::{Durability, PostgresOptions, SqliteStore};
 
 use crate::fault_store::{FaultStore, Moment};
@@ -114,7 +114,9 @@ async fn run_until_killed() {
                 kill_this_process();
             }
         });
-        let durable = DurableRunner::new(engine.clone(), runner(seed, &note));
+        // A process does so little before the next one that a run may be interrupted often in a row.
+        let teams = Teams::new(runner(seed, &note)).interruptions(u32::MAX);
+        let durable = DurableRunner::new(engine.clone(), teams);
         async move {
             let run = durable
                 .start(&seed.to_string(), "m1", "Hello")

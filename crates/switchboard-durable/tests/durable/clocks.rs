@@ -72,13 +72,19 @@ impl ConversationStore for AfterSetBack {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
         let mut all = query.clone();
-        (all.expired_before, all.limit) = (None, None);
+        (all.expired_before, all.expired_from, all.limit) = (None, None, None);
         let heads = ConversationStore::list(&self.store, &all).await?;
         let mut heads: Vec<Head> = heads.into_iter().map(|head| self.shifted(head)).collect();
         if let Some(time) = query.expired_before {
             heads.retain(|head| head.expires.is_some_and(|at| at <= time));
         }
+        if let Some(time) = query.expired_from {
+            heads.retain(|head| head.expires.is_some_and(|at| at >= time));
+        }
         heads.sort_by_key(|head| std::cmp::Reverse(head.changed));
+        if query.expired_from.is_some() {
+            heads.sort_by_key(|head| head.expires);
+        }
         heads.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(heads)
     }
@@ -158,4 +164,43 @@ async fn the_run_of_a_process_that_is_gone_goes_on_though_the_clock_was_set_back
     assert_eq!(ended.text().as_deref(), Some("Done."));
     assert_eq!(*calls.lock().unwrap(), ["first", "second"]);
     work.abort();
+}
+
+/// After the clock was set back, the leases of all runs of a process that is gone seem to be over at the same time.
+#[tokio::test]
+async fn no_more_runs_than_there_is_room_for_are_taken_after_the_clock_was_set_back() {
+    let store = Conversations::in_memory();
+    let lease = Duration::from_millis(100);
+    let calls: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let (stored, calls_of_first) = (store.clone(), calls.clone());
+    let process = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            for conversation in ["a", "b", "c", "d", "e"] {
+                let first = Embedded::new(stored.clone()).lease(lease);
+                let agent = agent(&calls_of_first, "first", false);
+                let durable = DurableRunner::new(first, &agent);
+                durable.start(conversation, "m1", "Go").await.unwrap();
+            }
+            while calls_of_first.lock().unwrap().len() < 5 {
+                tokio::task::yield_now().await;
+            }
+        });
+        runtime.shutdown_background();
+    });
+    process.await.unwrap();
+
+    let after = Conversations::new(AfterSetBack::new(&store));
+    let engine = Embedded::new(after).lease(lease).at_once(2);
+    let durable = DurableRunner::new(engine, &agent(&calls, "second", false));
+    let mut taken = 0;
+    while taken == 0 {
+        taken += durable.recover().await.unwrap();
+        tokio::time::sleep(lease / 4).await;
+    }
+    tokio::time::sleep(lease).await;
+    assert_eq!(taken + durable.recover().await.unwrap(), 2);
 }

@@ -4,11 +4,14 @@
 
 mod child_process;
 mod clocks;
+mod counting_store;
+mod deletion;
 #[cfg(all(feature = "restate", feature = "dbos"))]
 mod engines;
 mod fault_store;
 mod hooks;
 mod inner_runs;
+mod interruptions;
 mod killed;
 mod logged;
 mod lost_answers;
@@ -16,6 +19,7 @@ mod order;
 #[cfg(unix)]
 mod outages;
 mod places;
+mod queues;
 mod replays;
 mod runs;
 mod sizes;

@@ -46,7 +46,8 @@ async fn messages_that_were_stored_before_a_crash_are_answered_in_their_order_af
         gone.start("talk", &text, &*text).await.unwrap();
     }
     let durable = DurableRunner::new(Embedded::new(store.clone()), &agent);
-    assert_eq!(durable.recover().await.unwrap(), 6);
+    // The others follow it.
+    assert_eq!(durable.recover().await.unwrap(), 1);
     for number in 0..6 {
         let run = durable.attach(&format!("talk/message {number}")).await;
         assert!(run.unwrap().wait().await.unwrap().is_ended());

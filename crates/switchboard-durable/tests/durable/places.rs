@@ -5,7 +5,7 @@ use std::time::Duration;
 use switchboard_core::approval::Decision;
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore as _, Conversations, Entry, EntryContent, Expected,
-    JOURNAL_PREFIX,
+    JOURNAL_PREFIX, Revision,
 };
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Runner, Tool, tool};
@@ -135,6 +135,12 @@ async fn a_run_whose_journal_cannot_be_read_stops_and_holds_nobody_up() {
         panic!("{:?}", runs.record("talk/m1").await);
     };
     assert!(reason.contains("damaged"), "{reason}");
+    // The state is a new revision: a message that was sent while a process had the run is refused, as nobody would read it.
+    let taken = Revision::new(head.revision.epoch, head.revision.next + 2);
+    let cancel = Entry::new(EntryContent::Step(r#"{"signal":"cancel"}"#.into()));
+    let commit = Commit::new(Expected::At(taken), vec![cancel]);
+    let refused = store.commit(&name, commit).await.unwrap();
+    assert_eq!(refused, Committed::Conflict);
     assert_eq!(durable.recover().await.unwrap(), 0);
     runs.cancel("talk/m1").await.unwrap();
     let record = runs.record("talk/m1").await.unwrap();

@@ -39,6 +39,8 @@ pub(super) struct Statements {
     pub(super) delete_expired: Statement,
     pub(super) list: Statement,
     pub(super) list_folder: Statement,
+    pub(super) list_by_expiry: Statement,
+    pub(super) list_folder_by_expiry: Statement,
     pub(super) search: Statement,
     pub(super) search_folder: Statement,
     pub(super) lease: Statement,
@@ -67,8 +69,16 @@ impl Statements {
             delete_expired: statement(
                 "DELETE FROM {schema}.conversations WHERE id = $1 AND expires <= $2 RETURNING key",
             ),
-            list: statement(&format!("{HEAD} WHERE {LISTED}")),
-            list_folder: statement(&format!("{HEAD} WHERE {FOLDER} = $5 AND {LISTED}")),
+            list: statement(&format!("{HEAD} WHERE {LISTED} {BY_CHANGE}")),
+            list_folder: statement(&format!(
+                "{HEAD} WHERE {FOLDER} = $5 AND {LISTED} {BY_CHANGE}"
+            )),
+            list_by_expiry: statement(&format!(
+                "{HEAD} WHERE expires >= $5 AND {LISTED} {BY_EXPIRY}"
+            )),
+            list_folder_by_expiry: statement(&format!(
+                "{HEAD} WHERE {FOLDER} = $6 AND expires >= $5 AND {LISTED} {BY_EXPIRY}"
+            )),
             search: statement(&format!("{SEARCH} {FOUND}")),
             search_folder: statement(&format!("{SEARCH} AND {FOLDER} = $3 {FOUND}")),
             lease: statement(LEASE),
@@ -84,8 +94,11 @@ const HEAD: &str = "SELECT id, epoch, first, next, state, agent, details, create
 const FOLDER: &str = "regexp_replace(id, '[^/]*$', '')";
 
 const LISTED: &str = "($1::bigint IS NULL OR changed < $1) \
-    AND ($2::bigint IS NULL OR expires <= $2) AND starts_with(id, 'switchboard-run:') = $4 \
-    ORDER BY changed DESC, id LIMIT $3";
+    AND ($2::bigint IS NULL OR expires <= $2) AND starts_with(id, 'switchboard-run:') = $4";
+
+const BY_CHANGE: &str = "ORDER BY changed DESC, id LIMIT $3";
+
+const BY_EXPIRY: &str = "ORDER BY expires, id LIMIT $3";
 
 const READ: &str = "SELECT position, run, turn, number, e.agent, time, kind, content \
     FROM {schema}.entries e JOIN {schema}.conversations c ON c.key = e.conversation \

@@ -323,17 +323,26 @@ fn list_statement(query: &ListQuery) -> (String, Vec<Value>) {
         sql += " AND expires <= ?";
         parameters.push(to_millis(time).into());
     }
+    if let Some(time) = query.expired_from {
+        sql += " AND expires >= ?";
+        parameters.push(to_millis(time).into());
+    }
+    let is_by_expiry = query.expired_before.is_some() || query.expired_from.is_some();
     // Those that have expired are few, and so are the last ones: a plus keeps the indexes of other columns from being used.
     let plus = |is_set: bool| if is_set { "+" } else { "" };
-    let of_change = plus(query.expired_before.is_some());
-    let of_name = plus(query.expired_before.is_some() || query.limit.is_some());
+    let of_change = plus(is_by_expiry);
+    let of_name = plus(is_by_expiry || query.limit.is_some());
+    let order = match query.expired_from {
+        None => format!("{of_change}changed DESC"),
+        Some(_) => "expires".to_owned(),
+    };
     let not = match query.listed {
         Listed::Journals => "",
         _ => "NOT ",
     };
     sql += &format!(
         " AND {not}({of_name}name >= 'switchboard-run:' AND {of_name}name < 'switchboard-run;') \
-         ORDER BY {of_change}changed DESC, name LIMIT ?"
+         ORDER BY {order}, name LIMIT ?"
     );
     parameters.push(to_limit(query.limit).into());
     (sql, parameters)
@@ -481,6 +490,25 @@ mod tests {
                 "SEARCH conversation USING INDEX conversation_folder_expires (<expr>=? AND expires<?)",
                 "USE TEMP B-TREE FOR ORDER BY"
             ]
+        );
+    }
+
+    /// A worker that has looked at many runs of others goes on after them.
+    #[test]
+    fn a_page_of_what_has_expired_is_read_without_the_pages_before_it() {
+        let mut query = ListQuery::default();
+        (query.listed, query.limit) = (Listed::Journals, Some(100));
+        query.expired_before = Some(from_millis(9));
+        query.expired_from = Some(from_millis(1));
+        let plan = plan(&query);
+        assert_eq!(
+            plan.first().map(String::as_str),
+            Some("SEARCH conversation USING INDEX conversation_expires (expires>? AND expires<?)")
+        );
+        // Of the same time, only the names are sorted.
+        assert_ne!(
+            plan.get(1).map(String::as_str),
+            Some("USE TEMP B-TREE FOR ORDER BY")
         );
     }
 

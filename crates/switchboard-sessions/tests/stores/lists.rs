@@ -1,6 +1,6 @@
 //! Lists, expiry and search.
 
-use switchboard_core::conversation::{Conversations, Found, ListQuery, SearchQuery, now};
+use switchboard_core::conversation::{Conversations, Found, ListQuery, Listed, SearchQuery, now};
 
 use crate::*;
 
@@ -122,6 +122,40 @@ tests! {
         conversations.get("never").expire_at(now()).await.unwrap();
         assert_eq!(conversations.delete_expired().await.unwrap(), 1);
         assert_eq!(left().await, ["soon"]);
+    }
+
+    async fn what_expires_is_listed_page_by_page_in_the_order_of_its_time(backend) {
+        let store = backend.open().await;
+        let expiries = [
+            ("fourth", Some(7)), ("b/third", Some(5)), ("never", None), ("a/second", Some(5)), ("first", Some(2)),
+            ("switchboard-run:a/1", Some(5)),
+        ];
+        for (id, expires) in expiries {
+            let mut commit = commit(Expected::New, "r", 1, &["x"]);
+            commit.expires = Some(expires.map(time));
+            committed(&store, id, commit).await;
+        }
+        let listed = async |from, until: Option<i64>, limit, folder: Option<&str>| {
+            let query = query(|query| {
+                (query.expired_from, query.expired_before) = (Some(time(from)), until.map(time));
+                (query.limit, query.folder) = (limit, folder.map(Into::into));
+            });
+            ids(&store, &query).await
+        };
+        let all = ["first", "a/second", "b/third", "fourth"];
+        assert_eq!(listed(0, None, None, None).await, all);
+        assert_eq!(listed(2, Some(5), None, None).await, all[..3]);
+        assert_eq!(listed(3, Some(9), None, None).await, all[1..]);
+        assert_eq!(listed(5, Some(9), Some(2), None).await, all[1..3]);
+        assert_eq!(listed(6, Some(9), Some(2), None).await, all[3..]);
+        assert_eq!(listed(8, None, None, None).await, [""; 0]);
+        assert_eq!(listed(0, Some(9), Some(1), Some("b/")).await, ["b/third"]);
+        assert_eq!(listed(6, None, None, Some("b/")).await, [""; 0]);
+        let journals = query(|query| {
+            (query.expired_from, query.listed) = (Some(time(1)), Listed::Journals);
+            query.limit = Some(1);
+        });
+        assert_eq!(ids(&store, &journals).await, ["switchboard-run:a/1"]);
     }
 
     async fn what_has_expired_in_a_folder_is_listed_without_what_has_expired_elsewhere(backend) {
