@@ -578,8 +578,9 @@ async fn drive<C: Send + Sync + 'static>(
     let mut incomplete_message = String::new();
     let mut last = None;
     let mut agent: Arc<str> = runner.agent().name().into();
-    while let Some(event) = stream.next().await {
+    while let Some(mut event) = stream.next().await {
         agent = event.agent.clone();
+        hide_addresses(&mut event);
         match &event.kind {
             // The events of the provider would double the stream.
             EventKind::Raw { .. } => continue,
@@ -614,8 +615,7 @@ async fn drive<C: Send + Sync + 'static>(
             if error.kind() == ErrorKind::Model {
                 tracing::warn!(%error, "a model has failed");
             }
-            if let Some(mut last) = last {
-                hide_addresses(&mut last);
+            if let Some(last) = last {
                 sink(last, cut_off);
             }
             return RunEnd {
