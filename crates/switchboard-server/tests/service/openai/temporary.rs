@@ -128,3 +128,28 @@ async fn a_copy_of_a_temporary_conversation_is_kept() {
     assert_eq!(listed["conversations"][0]["id"], "copy");
     assert_eq!(listed["conversations"].as_array().unwrap().len(), 1);
 }
+
+/// Asks something that the client's tool is called for, in a conversation that is not kept.
+async fn ask(server: &TestServer, question: &str) -> Value {
+    let body = json!({"model": "support", "input": question, "store": false,
+                      "tools": [super::weather()]});
+    server.client.post("/v1/responses", body).await.ok()
+}
+
+#[tokio::test]
+async fn temporary_conversations_take_no_place_among_what_is_found() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let body = json!({"input": "weather of old"});
+    client
+        .post("/api/conversations/kept/messages", body)
+        .await
+        .ok();
+    for _ in 0..3 {
+        ask(&server, "weather of late").await;
+    }
+    let found = client.get("/api/search?q=weather&limit=1").await.ok();
+    let found = found["found"].as_array().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["conversation"], "kept");
+}
