@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_core::conversation::{Conversations, Head};
 
 use super::chat;
-use crate::support::{TestServer, until, with_json};
+use crate::support::{TestServer, answer, until, with_json};
 
 /// The temporary conversation of a store, if there is one.
 async fn temporary(store: &Conversations) -> Option<Head> {
@@ -152,4 +152,31 @@ async fn temporary_conversations_take_no_place_among_what_is_found() {
     let found = found["found"].as_array().unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0]["conversation"], "kept");
+}
+
+#[tokio::test]
+async fn a_temporary_conversation_goes_with_its_run_in_every_protocol() {
+    let store = Conversations::in_memory();
+    let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let client = &server.client;
+    for protocol in ["chat", "api"] {
+        let first = ask(&server, "weather please").await;
+        let id = first["conversation"]["id"].as_str().unwrap();
+        if protocol == "chat" {
+            let request = client.request("POST", "/v1/chat/completions");
+            let request = request.header("X-Conversation-Id", id);
+            let call_id = &first["output"][0]["call_id"];
+            let body = chat(json!([
+                {"role": "user", "content": "weather please"},
+                {"role": "assistant", "tool_calls": [{"id": call_id, "type": "function",
+                    "function": {"name": "get_weather", "arguments": "{}"}}]},
+                {"role": "tool", "tool_call_id": call_id, "content": "rain"},
+            ]));
+            answer(with_json(request, &body)).await.ok();
+        } else {
+            let path = format!("/api/conversations/{id}/messages");
+            client.post(&path, json!({"input": "two"})).await.ok();
+        }
+        until(async || temporary(&store).await.is_none()).await;
+    }
 }
