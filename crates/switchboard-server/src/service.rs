@@ -25,6 +25,7 @@ mod resumptions;
 mod start;
 mod temporary;
 mod turns;
+mod unanswered;
 mod usage;
 mod waiting;
 mod waiting_marks;

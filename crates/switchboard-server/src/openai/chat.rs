@@ -170,6 +170,7 @@ async fn start_alone(
     request.options.admission = Some(service.admit(caller)?);
     let place = Place::of(service, caller, origin, &request.items, false).await?;
     request.options.is_temporary = place.is_temporary;
+    request.items = place.input.unwrap_or(request.items);
     let id = place.conversation;
     let run = request.start(service, caller, id.clone(), place.given);
     Ok((run.await?, id))

@@ -130,6 +130,8 @@ pub(super) struct Place {
     pub(super) is_temporary: bool,
     /// The outputs of calls that may wait in it.
     pub(super) given: GivenOutputs,
+    /// The input of the run, where it is not what the request has.
+    pub(super) input: Option<Vec<Item>>,
 }
 
 impl Place {
@@ -172,6 +174,7 @@ impl Place {
             conversation: new_conversation(is_kept)?,
             is_temporary: !is_kept,
             given: GivenOutputs::default(),
+            input: None,
         })
     }
 
@@ -180,10 +183,11 @@ impl Place {
             conversation,
             is_temporary: false,
             given,
+            input: None,
         }
     }
 
-    /// A conversation that waits for outputs; `None` if it waits no more.
+    /// A conversation that waits for outputs, or has them and has not answered them; `None` if it has.
     async fn of_outputs(
         service: &Service,
         caller: &Caller,
@@ -194,7 +198,11 @@ impl Place {
         if service.waits_for_outputs(caller, id, outputs).await? {
             return Ok(Some(Self::stored(id.clone(), given.clone())));
         }
-        Ok(None)
+        let left = service.left_unanswered(caller, id, given).await?;
+        Ok(left.map(|input| Self {
+            input: Some(input),
+            ..Self::stored(id.clone(), GivenOutputs::default())
+        }))
     }
 }
 

@@ -109,7 +109,7 @@ pub(super) async fn create(
         team,
         agent,
         conversation: Some(place.conversation),
-        input: items.into(),
+        input: place.input.unwrap_or(items).into(),
         options,
     };
     let run = match start(&service, &caller, message, place.given).await {
