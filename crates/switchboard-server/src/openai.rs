@@ -14,6 +14,7 @@ mod responses;
 mod settings;
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -60,6 +61,11 @@ fn find_model(
 
 /// The current time in seconds.
 fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    seconds(SystemTime::now())
+}
+
+/// A time in seconds since 1970.
+fn seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
 }

@@ -46,15 +46,24 @@ fn incomplete_code(_error: &Error) -> Option<&str> {
     None
 }
 
-/// Takes the addresses of servers out of the last event of a run whose model has failed. The log has them.
+/// Takes the addresses of servers out of what an event says of a model's failure. The log has them.
 pub(crate) fn hide_addresses(event: &mut StreamEvent) {
-    if let EventKind::RunFailed {
-        error: ErrorKind::Model,
-        message,
-        ..
-    } = &mut event.kind
-    {
-        *message = without_addresses(message);
+    let text = match &mut event.kind {
+        EventKind::Inner { event, .. } => return hide_addresses(event),
+        EventKind::RunFailed {
+            error: ErrorKind::Model,
+            message,
+            ..
+        } => message,
+        EventKind::ModelRetry { reason, .. } | EventKind::CompactionFailed { reason, .. } => reason,
+        // Of an agent that is a tool.
+        EventKind::ToolEnded {
+            error: Some(error), ..
+        } => error,
+        _ => return,
+    };
+    if text.contains("://") {
+        *text = without_addresses(text);
     }
 }
 

@@ -429,6 +429,11 @@ impl Recordings {
         own.cloned().collect()
     }
 
+    /// Drops the recording of a run.
+    pub(crate) fn forget_run(&self, run: &str) {
+        self.latest().retain(|known| *known.run != *run);
+    }
+
     /// Drops the recordings of a conversation.
     pub(crate) fn forget(&self, tenant: &Tenant, id: &str) {
         self.latest()

@@ -345,6 +345,15 @@ impl Runs {
         self.state().remove(id);
     }
 
+    /// Forgets the runs of a conversation that have ended. Those who read their events read on.
+    pub(crate) fn forget_runs_of(&self, tenant: &Tenant, id: &str) {
+        for run in self.of_conversation(tenant, id) {
+            if !run.is_under_way() {
+                self.forget(&run.id);
+            }
+        }
+    }
+
     /// Forgets the runs of a conversation that have ended, with their events. Returns `true` if there were any.
     pub(crate) fn forget_conversation(&self, tenant: &Tenant, id: &str) -> bool {
         let mut runs = self.of_conversation(tenant, id);

@@ -25,6 +25,7 @@ mod resumptions;
 mod start;
 mod temporary;
 mod turns;
+mod unanswered;
 mod usage;
 mod waiting;
 mod waiting_marks;
@@ -149,7 +150,8 @@ pub(crate) struct MessageOptions {
     pub(crate) idempotency_key: Option<IdempotencyKey>,
     /// The permission to begin the run, where it was asked for before.
     pub(crate) admission: Option<Admission>,
-    /// Set if the conversation is deleted after the run, unless it waits for something.
+    /// Set if the conversation is a new one that is deleted after the run, unless it waits for something. Of
+    /// others, the store knows it.
     pub(crate) is_temporary: bool,
     /// The identifier of the run, where the protocol has told it already.
     pub(crate) run_id: Option<Arc<str>>,
@@ -174,7 +176,7 @@ impl Follower {
         Self(Box::new(|run| Box::pin(follow(run))))
     }
 
-    fn follow(self, run: Arc<RunRecord>) -> BoxFuture<'static, ()> {
+    pub(crate) fn follow(self, run: Arc<RunRecord>) -> BoxFuture<'static, ()> {
         (self.0)(run)
     }
 }
@@ -391,11 +393,15 @@ impl Service {
             exclusive: self.0.limits.conversation_wait,
             recording: None,
         };
+        let is_temporary = match &conversation {
+            Some(id) => options.is_temporary || self.is_temporary(caller, id).await?,
+            None => false,
+        };
         let identity = RunIdentity {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             admission: options.admission,
-            is_temporary: options.is_temporary,
+            is_temporary,
             resumed_from: None,
             follower: options.follower,
         };

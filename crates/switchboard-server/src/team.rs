@@ -9,13 +9,15 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use switchboard_core::approval::{Interruption, InterruptionKind};
 use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::{Conversation, Revision};
+use switchboard_core::conversation::{
+    Conversation, ConversationError, ConversationErrorKind, Revision,
+};
 use switchboard_core::model::{RequestUsage, Usage};
 use switchboard_core::run::{Exclusive, ModelFilter, Price, RunStatus};
 use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StopHandle, StreamEvent};
 use switchboard_core::team::{Finding, Graph};
 use switchboard_core::{
-    Agent, ErrorKind, Input, ModelRequest, ModelSettings, Run, RunConfig, Runner, Team,
+    Agent, Error, ErrorKind, Input, ModelRequest, ModelSettings, Run, RunConfig, Runner, Team,
 };
 
 use switchboard_realtime::ConversionError;
@@ -339,6 +341,8 @@ pub(crate) struct PreparedRun {
 /// The end of a run.
 pub(crate) struct RunEnd {
     pub(crate) status: EndStatus,
+    /// Set if the run has failed since another one has its conversation, or has changed it.
+    pub(crate) lost_conversation: bool,
     /// The place of its wait in its conversation, if it waits.
     pub(crate) wait: Option<Revision>,
     pub(crate) usage: Usage,
@@ -350,6 +354,7 @@ impl RunEnd {
     pub(crate) fn panicked() -> Self {
         Self {
             status: EndStatus::Failed(ErrorKind::UserCode),
+            lost_conversation: false,
             wait: None,
             usage: Usage::default(),
             request_usage: Vec::new(),
@@ -569,6 +574,20 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
     }
 }
 
+/// Returns `true` for the error of a run whose conversation another run has, or has changed.
+fn is_of_another_run(error: &Error) -> bool {
+    let cause = error.cause();
+    let cause = cause.and_then(|cause| cause.downcast_ref::<ConversationError>());
+    cause.is_some_and(|cause| {
+        matches!(
+            cause.kind(),
+            ConversationErrorKind::Leased
+                | ConversationErrorKind::Conflict
+                | ConversationErrorKind::WaitIsOver
+        )
+    })
+}
+
 /// Carries a run out, and passes its events on. The last one is passed on once everything is stored.
 async fn drive<C: Send + Sync + 'static>(
     runner: Runner<C, Arc<C>>,
@@ -578,8 +597,9 @@ async fn drive<C: Send + Sync + 'static>(
     let mut incomplete_message = String::new();
     let mut last = None;
     let mut agent: Arc<str> = runner.agent().name().into();
-    while let Some(event) = stream.next().await {
+    while let Some(mut event) = stream.next().await {
         agent = event.agent.clone();
+        hide_addresses(&mut event);
         match &event.kind {
             // The events of the provider would double the stream.
             EventKind::Raw { .. } => continue,
@@ -614,12 +634,12 @@ async fn drive<C: Send + Sync + 'static>(
             if error.kind() == ErrorKind::Model {
                 tracing::warn!(%error, "a model has failed");
             }
-            if let Some(mut last) = last {
-                hide_addresses(&mut last);
+            if let Some(last) = last {
                 sink(last, cut_off);
             }
             return RunEnd {
                 status: EndStatus::Failed(error.kind()),
+                lost_conversation: is_of_another_run(&error),
                 wait: None,
                 usage: run.map(|run| *run.usage()).unwrap_or_default(),
                 request_usage: run
@@ -638,6 +658,7 @@ async fn drive<C: Send + Sync + 'static>(
         sink(StreamEvent::new(kind, agent, result.run().turns()), None);
         return RunEnd {
             status: EndStatus::Failed(ErrorKind::Session),
+            lost_conversation: is_of_another_run(&error),
             wait: None,
             usage,
             request_usage,
@@ -653,6 +674,7 @@ async fn drive<C: Send + Sync + 'static>(
     }
     RunEnd {
         status,
+        lost_conversation: false,
         wait: result.run().waits_at(),
         usage,
         request_usage,

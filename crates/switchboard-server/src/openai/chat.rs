@@ -12,9 +12,9 @@ use futures_util::stream;
 use serde_json::{Map, Value, json};
 use switchboard_core::Item;
 
-use super::input::{align, chat_items, given_outputs, waiting_outputs};
+use super::input::{align, chat_items, given_outputs};
 use super::output::OutputEvents;
-use super::place::{Place, lock_waiting};
+use super::place::{Origin, Place, lock_origin};
 use super::responses::{flag, next_events, text};
 use super::settings::{choose_tools, client_tools, model_settings};
 use super::{find_model, now};
@@ -165,24 +165,15 @@ async fn start_alone(
     caller: &Caller,
     mut request: ChatRequest,
 ) -> Result<(Arc<RunRecord>, Arc<str>), ServiceError> {
-    let waiting = waiting_outputs(&request.items);
-    let _lock = match &waiting {
-        Some(waiting) => Some(lock_waiting(service, caller, waiting).await?),
-        None => None,
-    };
+    let origin = Origin::of_history(&request.items);
+    let _lock = lock_origin(service, caller, &origin).await?;
     request.options.admission = Some(service.admit(caller)?);
-    let place = match &waiting {
-        Some(waiting) => Place::of_waiting(service, caller, waiting).await?,
-        None => None,
-    };
-    let (place, given) = match (place, waiting) {
-        (Some(place), Some(waiting)) => (place, waiting.given),
-        _ => (Place::new(false)?, GivenOutputs::default()),
-    };
+    let place = Place::of(service, caller, origin, &request.items, false).await?;
     request.options.is_temporary = place.is_temporary;
+    request.items = place.input.unwrap_or(request.items);
     let id = place.conversation;
-    let run = request.start(service, caller, id.clone(), given).await?;
-    Ok((run, id))
+    let run = request.start(service, caller, id.clone(), place.given);
+    Ok((run.await?, id))
 }
 
 /// Lets the model answer alone, without a conversation, tools and handoffs.

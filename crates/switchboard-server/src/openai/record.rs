@@ -19,8 +19,11 @@ pub(super) struct ResponseRecord {
     pub(super) input: Vec<Value>,
     /// The conversation's identifier.
     pub(super) conversation: String,
-    /// The position after the last entry of the response; `None` before its end.
+    /// The position after the last entry of the response; `None` before its end, 0 if nothing of it was stored.
     pub(super) next: Option<u64>,
+    /// Set if the conversation goes with the run.
+    #[serde(default)]
+    pub(super) is_temporary: bool,
     /// The process that has the run.
     #[serde(default)]
     pub(super) process: Option<String>,
@@ -131,4 +134,9 @@ impl ResponseRecord {
 /// The run of a response.
 pub(super) fn run_id(response: &str) -> String {
     response.replacen("resp_", "run_", 1)
+}
+
+/// The response of a run.
+pub(super) fn response_id(run: &str) -> String {
+    run.replacen("run_", "resp_", 1)
 }

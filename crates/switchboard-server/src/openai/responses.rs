@@ -14,22 +14,23 @@ use serde_json::{Map, Value, json};
 use switchboard_core::conversation::{Expected, Revision};
 use tokio::sync::watch;
 
-use super::find_model;
-use super::input::{given_outputs, response_items, waiting_outputs};
+use super::input::response_items;
 use super::output::OutputEvents;
-use super::place::{History, Place, lock_waiting, named_place, names_conversation};
-use super::record::{ResponseRecord, run_id};
+use super::place::{Origin, Place, lock_origin};
+use super::record::{ResponseRecord, response_id, run_id};
 use super::response_object::{input_values, new_response};
 use super::settings::{choose_tools, client_tools, model_settings};
+use super::{find_model, seconds};
 use crate::api::KEEP_ALIVE;
 use crate::error::ServiceError;
 use crate::event_log::{EventReader, Read};
 use crate::http::{JsonBody, PathOf, QueryOf};
+use crate::idempotency::IdempotencyKey;
 use crate::keys::random_id;
 use crate::runs::RunRecord;
 use crate::service::{
-    Caller, Follower, GivenOutputs, Message, MessageOptions, OutputsGiven, Service,
-    store_persistently,
+    Caller, ConversationLock, Follower, GivenOutputs, Message, MessageOptions, OutputsGiven,
+    Service, store_persistently,
 };
 
 type Body = Map<String, Value>;
@@ -60,31 +61,21 @@ pub(super) async fn create(
     settings.tool_choice = tool_choice;
     let instructions = text(&body, "instructions")?.map(Arc::from);
 
-    let waiting = if names_conversation(&body) {
-        None
-    } else {
-        waiting_outputs(&items)
-    };
-    let _lock = match &waiting {
-        Some(waiting) => Some(lock_waiting(&service, &caller, waiting).await?),
-        None => None,
+    let origin = Origin::of_response(&service, &caller, &body, &items).await?;
+    let sent_again = repeated_request(&origin, &body);
+    let lock = match lock_unless_sent(&service, &caller, &origin, sent_again.as_ref()).await? {
+        Locked::Lock(lock) => lock,
+        Locked::Sent(run) => {
+            let id = response_id(&run.id);
+            let conversation = run.conversation.clone().unwrap_or_default();
+            let mut response = new_response(&id, &body, model, &tools, is_stored, &conversation);
+            response["created_at"] = seconds(run.started).into();
+            let events = OutputEvents::new(team, conversation, response);
+            return Ok(answer_again(&service, &caller, &run, events, is_streamed).await);
+        }
     };
     let admission = service.admit(&caller)?;
-    let place = match &waiting {
-        Some(waiting) => Place::of_waiting(&service, &caller, waiting).await?,
-        None => named_place(&service, &caller, &body).await?,
-    };
-    let place = match place {
-        Some(place) => place,
-        None => Place::new(is_stored)?,
-    };
-    let given = match (place.history, waiting) {
-        (History::Stored, _) => given_outputs(&items),
-        (History::Sent, Some(waiting)) if waiting.conversation == place.conversation => {
-            waiting.given
-        }
-        (History::Sent, _) => GivenOutputs::default(),
-    };
+    let place = Place::of(&service, &caller, origin, &items, is_stored).await?;
     let key = random_id("resp")?;
     let response = new_response(&key, &body, model, &tools, is_stored, &place.conversation);
     let mut kept = None;
@@ -94,6 +85,7 @@ pub(super) async fn create(
             input: input_values(&key, &items),
             conversation: place.conversation.to_string(),
             next: None,
+            is_temporary: service.is_temporary(&caller, &place.conversation).await?,
             process: Some(service.process().to_string()),
         };
         service.announce_process().await?;
@@ -106,6 +98,7 @@ pub(super) async fn create(
         client_tools: offered,
         settings,
         instructions,
+        idempotency_key: sent_again,
         run_id: Some(run_id(&key).into()),
         is_temporary: place.is_temporary,
         admission: Some(admission),
@@ -116,10 +109,10 @@ pub(super) async fn create(
         team,
         agent,
         conversation: Some(place.conversation),
-        input: items.into(),
+        input: place.input.unwrap_or(items).into(),
         options,
     };
-    let run = match start(&service, &caller, message, given).await {
+    let run = match start(&service, &caller, message, place.given).await {
         Ok(run) => run,
         Err(error) => {
             if is_stored {
@@ -129,10 +122,79 @@ pub(super) async fn create(
             return Err(error);
         }
     };
-    if is_streamed {
-        return Ok(stream_response(&run, events, finished));
+    // The same request may be sent again while this one waits for the end of the run.
+    drop(lock);
+    Ok(answer(&run, events, finished, is_streamed).await)
+}
+
+/// The outcome of locking the conversation of a request.
+enum Locked {
+    /// The lock; `None` for a request that begins a conversation.
+    Lock(Option<ConversationLock>),
+    /// The run of the same request, which was sent before and is still answered.
+    Sent(Arc<RunRecord>),
+}
+
+/// Locks the conversation of a request, unless the same request was sent before and is still answered.
+async fn lock_unless_sent(
+    service: &Service,
+    caller: &Caller,
+    origin: &Origin,
+    key: Option<&IdempotencyKey>,
+) -> Result<Locked, ServiceError> {
+    let (Some(id), Some(key)) = (origin.conversation(), key) else {
+        return lock_origin(service, caller, origin).await.map(Locked::Lock);
+    };
+    if let Some(run) = service.run_with_key(caller, key)? {
+        return Ok(Locked::Sent(run));
     }
-    Ok(Json(final_response(finished).await).into_response())
+    let lock = service.lock_conversation(caller, id).await?;
+    if let Some(run) = service.run_with_key(caller, key)? {
+        return Ok(Locked::Sent(run));
+    }
+    service.wait_for_runs(caller, id).await?;
+    Ok(Locked::Lock(Some(lock)))
+}
+
+/// The key of a request with the name of its conversation: the same one while it is answered is a client that tries again.
+/// A client that names an earlier response may want several answers, each in a conversation of its own.
+fn repeated_request(origin: &Origin, body: &Body) -> Option<IdempotencyKey> {
+    let Origin::Conversation(id) = origin else {
+        return None;
+    };
+    let body = serde_json::to_string(body).unwrap_or_default();
+    Some(IdempotencyKey::of_request("responses", &[id, &body]).while_running())
+}
+
+/// Answers a request that was sent again, with the response of the first one.
+async fn answer_again(
+    service: &Service,
+    caller: &Caller,
+    run: &Arc<RunRecord>,
+    events: OutputEvents,
+    is_streamed: bool,
+) -> Response {
+    let (follower, finished) = follow(service, caller, events.clone(), None);
+    let followed = run.clone();
+    tokio::spawn(async move {
+        // Until then, the response is not stored.
+        followed.log.closed().await;
+        follower.follow(followed).await;
+    });
+    answer(run, events, finished, is_streamed).await
+}
+
+/// Answers with a response, as a stream or at its end.
+async fn answer(
+    run: &Arc<RunRecord>,
+    events: OutputEvents,
+    finished: watch::Receiver<Option<Value>>,
+    is_streamed: bool,
+) -> Response {
+    if is_streamed {
+        return stream_response(run, events, finished);
+    }
+    Json(final_response(finished).await).into_response()
 }
 
 /// Begins the run: with the outputs of calls that wait, or with new input.

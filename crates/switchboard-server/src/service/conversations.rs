@@ -21,6 +21,9 @@ use crate::recording::cut;
 /// The least number of conversations that are read at once.
 const PAGE: usize = 100;
 
+/// The most entries that a search looks through for those that are listed.
+const MAX_SEARCHED: usize = 10_000;
+
 /// The precision of the times of changes.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -248,19 +251,41 @@ impl Service {
         }
     }
 
-    /// Finds entries of the caller's conversations, the latest first.
+    /// Finds entries of the caller's conversations, the latest first, without those of temporary conversations.
     pub(crate) async fn search(
         &self,
         caller: &Caller,
         text: &str,
         limit: usize,
     ) -> Result<Vec<(Arc<str>, Entry)>, ServiceError> {
-        let mut query = SearchQuery::new(text, limit);
-        query.folder = Some(caller.tenant.folder());
-        let found = ConversationStore::search(&self.inner().store, &query).await;
-        let found = found.map_err(|error| ServiceError::of_store(&error))?;
+        let mut temporary = HashMap::new();
+        let mut asked = limit;
+        loop {
+            let mut query = SearchQuery::new(text, asked);
+            query.folder = Some(caller.tenant.folder());
+            let found = ConversationStore::search(&self.inner().store, &query).await;
+            let found = found.map_err(|error| ServiceError::of_store(&error))?;
+            let is_all = found.len() < asked || asked >= MAX_SEARCHED;
+            let mut listed = self
+                .without_temporary(caller, found, &mut temporary)
+                .await?;
+            if is_all || listed.len() >= limit {
+                listed.truncate(limit);
+                return Ok(listed);
+            }
+            // Entries of temporary conversations took the place of others.
+            asked = asked.saturating_mul(4).clamp(PAGE, MAX_SEARCHED);
+        }
+    }
+
+    /// Leaves the entries of temporary conversations out. `temporary` has those that were looked at.
+    async fn without_temporary(
+        &self,
+        caller: &Caller,
+        found: Vec<Found>,
+        temporary: &mut HashMap<Arc<str>, bool>,
+    ) -> Result<Vec<(Arc<str>, Entry)>, ServiceError> {
         let mut own: Vec<(Arc<str>, Entry)> = Vec::with_capacity(found.len());
-        let mut temporary: HashMap<Arc<str>, bool> = HashMap::new();
         for Found {
             conversation,
             entry,

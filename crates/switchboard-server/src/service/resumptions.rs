@@ -250,6 +250,18 @@ impl Service {
         Ok(())
     }
 
+    /// Forgets all runs that went on in the conversation of a run, which was deleted.
+    pub(super) async fn forget_temporary_resumptions(&self, run: &RunRecord) {
+        let Some(conversation) = &run.conversation else {
+            return;
+        };
+        let forgotten =
+            store_persistently(|| self.forget_resumptions(&run.tenant, conversation).boxed());
+        if let Err(error) = forgotten.await {
+            tracing::warn!(%error, run = &*run.id, "the records of runs could not be removed");
+        }
+    }
+
     /// The runs that went on in a conversation, in this process or another.
     pub(crate) async fn resumptions(
         &self,

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use switchboard_core::conversation::Revision;
+use switchboard_core::conversation::{Conversation, Revision};
 use switchboard_core::model::RequestUsage;
 use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 
 use super::admission::Admission;
 use super::temporary::{self, TemporaryEnd};
+use super::unanswered::is_unanswered;
 use super::waiting_marks::is_interrupted;
 use super::{Caller, Follower, Service, status_name};
 use crate::changes::{Change, ConversationChange, RunChange};
@@ -22,6 +23,7 @@ use crate::limits::Limits;
 use crate::recording::{Recording, SessionRecording};
 use crate::runs::{Insertion, RunRecord};
 use crate::team::{EndStatus, RunEnd, RunRequest, RunStart, ServedTeam};
+use crate::tenant::Tenant;
 
 impl Service {
     /// Begins a run as a task.
@@ -102,11 +104,15 @@ impl Service {
             // A panic in the task must not leave the run in the list of those that are under way.
             let limits = service.0.limits.clone();
             let temporary = stored.filter(|_| identity.is_temporary);
-            if let Some(conversation) = temporary.as_ref().filter(|_| !is_resumed)
-                && let Err(error) = temporary::create(conversation).await
-            {
-                // The run finds out whether the store works.
-                tracing::warn!(%error, "a temporary conversation could not be created");
+            let mut is_new = false;
+            if let Some(conversation) = temporary.as_ref().filter(|_| !is_resumed) {
+                is_new = temporary::create(conversation)
+                    .await
+                    .unwrap_or_else(|error| {
+                        // The run finds out whether the store works.
+                        tracing::warn!(%error, "a temporary conversation could not be created");
+                        true
+                    });
             }
             let end = match tokio::spawn(within_time(prepared.future, prepared.stop, limits)).await
             {
@@ -119,14 +125,20 @@ impl Service {
             if let Some(at) = end.wait {
                 running.set_wait(at);
             }
+            let mut temporary_end = None;
             if let Some(conversation) = &temporary {
-                let end = temporary_end(&running, &team, end.status);
-                temporary::end(conversation, end).await;
+                let left = end_of_temporary(conversation, is_new, &running, &team, &end).await;
+                temporary::end(conversation, left).await;
+                temporary_end = Some(left);
             }
+            let is_deleted = temporary_end == Some(TemporaryEnd::Ended);
             let noted = service.note_wait(&caller, &team, &running, end.status, is_resumed);
             let waits = noted.await;
-            if let Some(wait) = identity.resumed_from {
-                let ended = service.end_resumption(&running, wait, end.status, waits);
+            if is_deleted && !is_new {
+                service.forget_temporary_resumptions(&running).await;
+            } else if let Some(wait) = identity.resumed_from {
+                let still_waits = waits || temporary_end == Some(TemporaryEnd::Unchanged);
+                let ended = service.end_resumption(&running, wait, end.status, still_waits);
                 ended.await;
             }
             let cost = cost(&prices, &end.request_usage);
@@ -154,14 +166,12 @@ impl Service {
                 Some(_) => end.status == EndStatus::Interrupted,
                 None => running.conversation.is_some(),
             };
-            if let (Some(recordings), Some(id), false) =
-                (&service.0.recordings, &running.conversation, is_kept)
-            {
-                recordings.forget(&running.tenant, id);
-            }
             service.0.runs.ended(&running, &end);
             if !is_kept {
-                service.0.runs.forget(&running.id);
+                service.forget_run(&running.id);
+            }
+            if let Some(id) = running.conversation.as_deref().filter(|_| is_deleted) {
+                service.forget_runs_of(&running.tenant, id);
             }
             drop(slot);
             running.log.close();
@@ -175,6 +185,22 @@ impl Service {
             );
         });
         Ok(record)
+    }
+
+    /// Forgets a run of which nothing is kept, with its recording.
+    fn forget_run(&self, id: &str) {
+        self.0.runs.forget(id);
+        if let Some(recordings) = &self.0.recordings {
+            recordings.forget_run(id);
+        }
+    }
+
+    /// Forgets the runs of a temporary conversation that was deleted, with their recordings.
+    fn forget_runs_of(&self, tenant: &Tenant, id: &str) {
+        self.0.runs.forget_runs_of(tenant, id);
+        if let Some(recordings) = &self.0.recordings {
+            recordings.forget(tenant, id);
+        }
     }
 
     /// A recording, which is not kept yet; `None` where nothing is recorded.
@@ -261,13 +287,31 @@ pub(super) struct RunIdentity {
 }
 
 /// What a temporary conversation is kept for after its run.
-fn temporary_end(run: &RunRecord, team: &ServedTeam, status: EndStatus) -> TemporaryEnd {
-    if status != EndStatus::Interrupted {
-        TemporaryEnd::Ended
-    } else if is_interrupted(run, team) {
-        TemporaryEnd::WaitsForPeople
-    } else {
-        TemporaryEnd::WaitsForClient
+async fn end_of_temporary(
+    conversation: &Conversation,
+    is_new: bool,
+    run: &RunRecord,
+    team: &ServedTeam,
+    end: &RunEnd,
+) -> TemporaryEnd {
+    match end.status {
+        EndStatus::Completed => TemporaryEnd::Ended,
+        EndStatus::Interrupted if is_interrupted(run, team) => TemporaryEnd::WaitsForPeople,
+        EndStatus::Interrupted => TemporaryEnd::WaitsForClient,
+        EndStatus::Stopped | EndStatus::Failed(_) if end.lost_conversation => {
+            TemporaryEnd::Unchanged
+        }
+        // The client knows no call of it that it could send the output of again.
+        EndStatus::Stopped | EndStatus::Failed(_) if is_new => TemporaryEnd::Ended,
+        EndStatus::Stopped | EndStatus::Failed(_) => match is_unanswered(conversation).await {
+            Ok(false) => TemporaryEnd::Ended,
+            Ok(true) => TemporaryEnd::Unchanged,
+            Err(error) => {
+                // It expires.
+                tracing::warn!(%error, "a temporary conversation could not be looked at");
+                TemporaryEnd::Unchanged
+            }
+        },
     }
 }
 

@@ -21,6 +21,9 @@ const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The field of the details that marks a temporary conversation.
 const MARK: &str = "temporary";
 
+/// The beginning of the names that the service gives to temporary conversations. Clients may choose such names too.
+const PREFIX: &str = "temp_";
+
 /// The number of times that the head of a conversation is changed while others change it.
 const ATTEMPTS: usize = 8;
 
@@ -32,6 +35,8 @@ pub(super) enum TemporaryEnd {
     /// Only calls of the client's tools wait.
     WaitsForClient,
     WaitsForPeople,
+    /// The run has come to nothing: the client sends again what it went on from, or another run has the conversation.
+    Unchanged,
 }
 
 /// Returns `true` if these details are those of a temporary conversation.
@@ -39,16 +44,16 @@ pub(super) fn is_marked(details: &Value) -> bool {
     details[MARK] == true
 }
 
-/// Creates a temporary conversation.
-pub(super) async fn create(conversation: &Conversation) -> Result<(), BoxError> {
+/// Creates a temporary conversation. Returns `false` if there is one.
+pub(super) async fn create(conversation: &Conversation) -> Result<bool, BoxError> {
     let mut commit = Commit::new(Expected::New, Vec::new());
     let mut details = Map::new();
     details.insert(MARK.to_owned(), true.into());
     commit.details = Some(Value::Object(details).to_string().into());
     commit.expires = Some(Some(SystemTime::now() + KEEP));
     let store = conversation.conversations();
-    ConversationStore::commit(store, conversation.name(), commit).await?;
-    Ok(())
+    let committed = ConversationStore::commit(store, conversation.name(), commit).await?;
+    Ok(matches!(committed, Committed::At(_)))
 }
 
 /// Deletes a temporary conversation after its run, or keeps it for what waits.
@@ -61,6 +66,7 @@ pub(super) async fn end(conversation: &Conversation, end: TemporaryEnd) {
         }
         TemporaryEnd::WaitsForClient => conversation.expire_at(expires).await,
         TemporaryEnd::WaitsForPeople => make_ordinary(conversation, Some(expires)).await,
+        TemporaryEnd::Unchanged => Ok(()),
     };
     if let Err(error) = ended {
         tracing::warn!(%error, "a temporary conversation could not be removed");
@@ -103,12 +109,16 @@ fn read_details(head: &Head) -> Value {
 }
 
 impl Service {
-    /// Returns `true` for a conversation that goes with its run.
+    /// Returns `true` for a conversation that goes with its run. One that a client has named never does.
     pub(crate) async fn is_temporary(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<bool, ServiceError> {
+        // Most conversations need not be read for it.
+        if !id.starts_with(PREFIX) {
+            return Ok(false);
+        }
         let head = self.conversation(caller, id)?.head().await;
         let head = head.map_err(|error| ServiceError::of_store(&error))?;
         Ok(head.is_some_and(|head| is_marked(&read_details(&head))))

@@ -46,7 +46,7 @@ struct WaitingRun {
 }
 
 /// The outputs of calls of a client's tools, and the messages after them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct GivenOutputs {
     /// The outputs by the identifiers of their calls.
     pub(crate) outputs: Vec<(Arc<str>, ToolOutput)>,
@@ -383,7 +383,7 @@ impl Service {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             admission: options.admission,
-            is_temporary: options.is_temporary,
+            is_temporary: self.is_temporary(caller, id).await?,
             resumed_from: options.wait,
             follower: options.follower,
         };

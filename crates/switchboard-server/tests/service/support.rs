@@ -1,6 +1,6 @@
 //! A team whose model answers by rules, a server for it, and a client.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(crate) struct RuleModel {
     /// A permit is needed before the second word of an answer to a message with "slow".
     pub(crate) gate: Arc<Semaphore>,
     calls: Arc<AtomicU64>,
+    /// Set once the model has failed for a message with "breaks once".
+    has_broken: Arc<AtomicBool>,
 }
 
 impl RuleModel {
@@ -34,7 +36,13 @@ impl RuleModel {
         Self {
             gate: Arc::new(Semaphore::new(0)),
             calls: Arc::default(),
+            has_broken: Arc::default(),
         }
+    }
+
+    /// Returns `true` from the second time on.
+    fn has_broken(&self) -> bool {
+        self.has_broken.swap(true, Ordering::Relaxed)
     }
 
     fn call(&self, name: &str, arguments: &Value) -> ModelResponse {
@@ -65,7 +73,8 @@ impl RuleModel {
             .as_deref()
             .is_some_and(|output| output.contains("\"assistant\""));
         if let Some(output) = last.filter(|_| !is_transfer) {
-            if words.contains("breaks") {
+            let breaks_again = !words.contains("once") || !self.has_broken();
+            if words.contains("breaks") && breaks_again {
                 return Err("the provider is down".into());
             }
             let outputs = items.iter().filter_map(|item| item.output_text());

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use switchboard_core::conversation::Conversations;
+use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Team};
 use switchboard_models::{ChatModel, Endpoint};
-use switchboard_server::{ServedTeam, Service};
+use switchboard_server::{RecordingLimits, ServedTeam, Service};
 
 use super::{chat, output_text};
 use crate::remote::serve;
@@ -106,4 +107,62 @@ async fn clients_are_not_told_the_address_of_the_provider() {
         assert!(answer.text.contains("no such thing"), "{}", answer.text);
         assert!(!answer.text.contains("127.0.0.1"), "{}", answer.text);
     }
+}
+
+#[tokio::test]
+async fn clients_are_not_told_the_address_of_a_provider_that_is_asked_again() {
+    let error = json!({"error": {"message": "too busy"}}).to_string();
+    let head = "503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after-ms: 1";
+    let address = serve(head, &error).await;
+    let endpoint = Endpoint::at(format!("{address}/v1")).key("k").retries(1);
+    let model = ChatModel::new(&endpoint.connect().unwrap(), "m");
+    let expert = Agent::new("Expert").model(model.clone());
+    let team: Team = Team::new()
+        .agent(Agent::new("Triage").model(model))
+        .build()
+        .unwrap();
+    let asking: Team = Team::new()
+        .agent(
+            Agent::new("Desk").tool(expert.as_tool("ask_expert")).model(
+                ScriptedModel::new()
+                    .call("ask_expert", r#"{"input": "hello"}"#)
+                    .say("No."),
+            ),
+        )
+        .build()
+        .unwrap();
+    let service = Service::builder()
+        .team(ServedTeam::new("support", team, ()))
+        .team(ServedTeam::new("desk", asking, ()))
+        .record(RecordingLimits::default())
+        .conversations(Conversations::in_memory());
+    let server = TestServer::of(service.build().unwrap()).await;
+    let client = &server.client;
+    for team in ["support", "desk"] {
+        let body = json!({"input": "hello", "stream": true, "team": team});
+        let path = format!("/api/conversations/{team}/messages");
+        let events = client.post(&path, body).await;
+        assert!(events.text.contains("model_retry"), "{}", events.text);
+        assert!(events.text.contains("too busy"), "{}", events.text);
+        assert!(!events.text.contains("127.0.0.1"), "{}", events.text);
+    }
+    let runs = client.get("/api/runs").await.ok();
+    let run = runs["runs"].as_array().unwrap().last().unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let recording = format!("/api/runs/{run}/recording");
+    let rows = client.get(&recording).await.ok()["rows"].clone();
+    let row = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["kind"] == "model");
+    let details = client
+        .get(&format!("{recording}/{}", row.unwrap()["id"]))
+        .await
+        .ok();
+    let retries = details["details"]["retries"].to_string();
+    assert!(retries.contains("too busy"), "{details}");
+    assert!(!retries.contains("127.0.0.1"), "{details}");
 }

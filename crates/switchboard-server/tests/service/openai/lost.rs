@@ -118,3 +118,56 @@ async fn a_response_whose_process_was_killed_has_failed_and_is_gone_on_from() {
     assert_eq!(output_text(&next), "Billing: you said two");
     assert_eq!(next["conversation"], lost["conversation"]);
 }
+
+#[tokio::test]
+async fn a_response_that_failed_before_anything_was_stored_is_gone_on_from() {
+    let store = Conversations::in_memory();
+    let server = TestServer::with(|builder| builder.conversations(store.clone())).await;
+    let create = async |body: Value| server.client.post("/v1/responses", body).await.ok();
+    let go_on = async |previous: &Value| {
+        let previous = &previous["id"];
+        create(json!({"model": "support", "input": "two", "previous_response_id": previous})).await
+    };
+    let failed = create(json!({"model": "support", "input": "fail"})).await;
+    assert_eq!(failed["status"], "failed");
+    let next = go_on(&failed).await;
+    assert_eq!(output_text(&next), "Triage: you said two");
+    assert_eq!(next["conversation"], failed["conversation"]);
+    // Once more from the same response.
+    let other = go_on(&failed).await;
+    assert_eq!(output_text(&other), "Triage: you said two");
+    assert_ne!(other["conversation"], failed["conversation"]);
+
+    let lost = create(json!({"model": "support", "input": "fail"})).await;
+    kill_while_it_is_made(&store, &lost).await;
+    let next = go_on(&lost).await;
+    assert_eq!(next["conversation"], lost["conversation"]);
+}
+
+#[tokio::test]
+async fn a_response_whose_conversation_is_gone_is_not_gone_on_from() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let create = async |body: Value| client.post("/v1/responses", body).await;
+    let go_on = async |previous: &Value| {
+        let previous = &previous["id"];
+        create(json!({"model": "support", "input": "two", "previous_response_id": previous})).await
+    };
+    let first = create(json!({"model": "support", "input": "one"}))
+        .await
+        .ok();
+    let id = first["conversation"]["id"].as_str().unwrap();
+    client.delete(&format!("/api/conversations/{id}")).await;
+    assert_eq!(go_on(&first).await.status, 404);
+
+    let body = json!({"model": "support", "input": "weather please", "store": false,
+                      "tools": [super::weather()]});
+    let first = create(body).await.ok();
+    let call = &first["output"][0]["call_id"];
+    let output = json!({"type": "function_call_output", "call_id": call, "output": "rain"});
+    let conversation = &first["conversation"];
+    let body = json!({"model": "support", "input": [output], "conversation": conversation});
+    let second = create(body).await.ok();
+    assert_eq!(output_text(&second), "Triage: I got rain.");
+    assert_eq!(go_on(&second).await.status, 404);
+}

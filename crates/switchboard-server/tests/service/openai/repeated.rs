@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_core::conversation::Conversations;
 
 use super::{chat, output_text, weather};
-use crate::support::{Client, SseEvent, TestServer, answer, until, with_json};
+use crate::support::{Client, Events, SseEvent, TestServer, answer, until, with_json};
 use crate::watched_store::WatchedStore;
 
 /// The texts of a conversation.
@@ -200,4 +200,85 @@ async fn only_open_webui_has_its_tasks_answered_without_a_conversation() {
     let completion = server.client.post("/v1/chat/completions", body).await.ok();
     let said = &completion["choices"][0]["message"]["content"];
     assert_eq!(said, "Billing: you said ### Task: my bill");
+}
+
+/// Opens the stream of a response, and reads to the beginning of its text.
+async fn open_response(client: &Client, body: &Value) -> (Value, Events) {
+    let request = with_json(client.request("POST", "/v1/responses"), body);
+    let mut events = client.open(request).await;
+    let created = events.next().await.unwrap().json()["response"].clone();
+    while events.next().await.unwrap().name.as_deref() != Some("response.output_text.delta") {}
+    (created, events)
+}
+
+#[tokio::test]
+async fn a_response_that_is_asked_for_again_while_it_is_made_is_one_message() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    for is_stored in [true, false] {
+        let id = format!("c-{is_stored}");
+        let mut body = json!({"model": "support", "input": "slow please", "conversation": id,
+                              "store": is_stored, "stream": true});
+        let (created, first) = open_response(client, &body).await;
+        let (again, second) = open_response(client, &body).await;
+        assert_eq!(again["id"], created["id"]);
+        server.model.gate.add_permits(1);
+        for events in [first, second] {
+            let last = events.rest().await.pop().unwrap().json();
+            assert_eq!(last["type"], "response.completed");
+            assert_eq!(last["response"]["id"], created["id"]);
+        }
+        let once = ["slow please", "Triage: you said slow please"];
+        assert_eq!(texts(client, &id).await, once);
+
+        // Without a stream, while both wait for the same answer.
+        body["stream"] = false.into();
+        let create = || client.post("/v1/responses", body.clone());
+        let (first, second, ()) = tokio::join!(create(), create(), async {
+            until(async || client.get("/api/runs").await.text.contains("running")).await;
+            server.model.gate.add_permits(1);
+        });
+        let (first, second) = (first.ok(), second.ok());
+        assert_eq!(output_text(&first), "Triage: you said slow please");
+        assert_eq!(output_text(&second), output_text(&first));
+        assert_eq!(second["id"], first["id"]);
+        assert_eq!(texts(client, &id).await, [once, once].concat());
+        let path = format!("/v1/responses/{}", first["id"].as_str().unwrap());
+        let status = if is_stored { 200 } else { 404 };
+        assert_eq!(client.get(&path).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn two_responses_to_the_same_one_do_not_share_a_conversation() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    let create = async |body: Value| client.post("/v1/responses", body).await.ok();
+    let first = create(json!({"model": "support", "input": "one"})).await;
+    let previous = &first["id"];
+    let mut body = json!({"model": "support", "input": "slow please",
+                          "previous_response_id": previous, "stream": true});
+    let (second, events) = open_response(client, &body).await;
+    body["stream"] = false.into();
+    let (third, ()) = tokio::join!(create(body), async {
+        // Meanwhile the other request arrives.
+        for _ in 0..50 {
+            client.get("/api/runs").await.ok();
+        }
+        server.model.gate.add_permits(1);
+        events.rest().await;
+        server.model.gate.add_permits(1);
+    });
+    assert_eq!(second["conversation"], first["conversation"]);
+    assert_ne!(third["conversation"], first["conversation"]);
+    let expected = [
+        "one",
+        "Triage: you said one",
+        "slow please",
+        "Triage: you said slow please",
+    ];
+    for response in [second, third] {
+        let id = response["conversation"]["id"].as_str().unwrap();
+        assert_eq!(texts(client, id).await, expected);
+    }
 }
