@@ -217,6 +217,11 @@ impl EmbeddedEngine {
             if taken == room {
                 break;
             }
+            // One that has not begun was left by nobody: it may wait here, or elsewhere, for those before it.
+            if !record.has_begun {
+                taken += usize::from(self.take_up(&record));
+                continue;
+            }
             if let Some(mut run) = executor.active().add(&record.id) {
                 run.is_abandoned = true;
                 self.execute(run);

@@ -132,10 +132,16 @@ impl Sweep {
                     failures += 1;
                     if failures == MAX_FAILURES {
                         (page.is_last, page.failure) = (false, Some(error));
-                        break;
+                        return Ok(page);
                     }
                 }
             }
+        }
+        // The last ones of the page may be unreadable.
+        if let Some(next) = listed.next
+            && next != self.from
+        {
+            (self.from, self.read) = (next, FxHashSet::default());
         }
         Ok(page)
     }

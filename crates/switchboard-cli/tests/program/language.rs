@@ -206,10 +206,10 @@ fn results_of_tests_failures_of_quiet_runs_and_warnings_of_replays_are_in_the_re
 
 /// Names in small letters of programs, commands, fields and values, which are typed as they are.
 #[rustfmt::skip]
-const TYPED: [&str; 73] = [
+const TYPED: [&str; 74] = [
     "switchboard", "mysql", "shell", "demo", "init", "run", "chat", "talk", "sessions", "resume", "runs", "worker", "serve", "studio",
     "key", "check", "graph", "test", "replay", "schema", "completions", "help", "list", "show", "export", "import",
-    "delete", "search", "fork", "attach", "cancel", "auto", "always", "never", "en", "zh", "type", "models", "context",
+    "delete", "prune", "search", "fork", "attach", "cancel", "auto", "always", "never", "en", "zh", "type", "models", "context",
     "sqlite", "offline", "ask", "all", "none", "embedded", "restate", "dbos", "flite", "pocketsphinx", "memory", "text",
     "svg", "mermaid", "dot", "bash", "elvish", "fish", "powershell", "zsh", "message", "payload", "cases", "expect", "path",
     "forbidden", "says", "tools", "guardrail", "turns", "decision", "speech", "realtime", "provider",
