@@ -150,14 +150,19 @@ pub(crate) async fn open_existing(
     open_encrypted(address, access, unusable).await
 }
 
-/// Returns `true` if there is no database in the data folder. One that may not be looked for may be there, and a link that
-/// leads nowhere is to lead to one.
+/// Returns `true` if there is no database in the data folder, or an empty file, which the first session makes one. One that
+/// may not be looked for may be there, and a link that leads nowhere is to lead to one.
 fn has_no_database(folder: &Path) -> bool {
     let is_absent = |path: &Path| {
         let found = path.symlink_metadata();
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     };
-    is_absent(folder) || folder.is_dir() && is_absent(&folder.join(DATABASE))
+    let is_empty = |path: &Path| {
+        let found = path.metadata();
+        found.is_ok_and(|found| found.is_file() && found.len() == 0)
+    };
+    let database = folder.join(DATABASE);
+    is_absent(folder) || folder.is_dir() && (is_absent(&database) || is_empty(&database))
 }
 
 /// Opens the store of a service as [`open_all`] does.

@@ -1,9 +1,11 @@
 //! Answers that survive the end of the program.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use switchboard_core::ErrorKind;
+use switchboard_core::model::Usage;
+use switchboard_core::{ErrorKind, EventKind, StreamEvent};
 use switchboard_durable::{DurableRun, DurableRunner, RunEvent, RunStatus};
 use switchboard_teamfile::Context;
 
@@ -143,6 +145,7 @@ impl Conversation {
         let deadline = self.team.timeout.map(|timeout| Instant::now() + timeout);
         let mut stopped_by = None;
         let mut timed_out = false;
+        let mut open_run = OpenRun::default();
         loop {
             let event = tokio::select! {
                 biased;
@@ -169,7 +172,10 @@ impl Conversation {
             let Some(event) = event else { break };
             shown = Some(event.position());
             match event {
-                RunEvent::Event { event, .. } if !is_raw(&event) => self.write(*event, sink)?,
+                RunEvent::Event { event, .. } if !is_raw(&event) => {
+                    open_run.see(&event);
+                    self.write(*event, sink)?;
+                }
                 RunEvent::Retracted { from, to, .. } => {
                     self.write(durable::retraction(&self.agent, from, to)?, sink)?;
                 }
@@ -182,6 +188,11 @@ impl Conversation {
         let status = run.record().await.map_err(failure)?.status;
         let agent = self.agent.clone();
         self.refresh_agent(&agent).await;
+        if status == RunStatus::Cancelled
+            && let Some(stopped) = open_run.stopped()?
+        {
+            self.write(stopped, sink)?;
+        }
         Ok(match status {
             RunStatus::Done { .. } => RunOutcome::Finished,
             RunStatus::Waiting { .. } => {
@@ -216,6 +227,52 @@ impl Conversation {
             }
             _ => RunOutcome::Failed(Exit::Failed),
         })
+    }
+}
+
+/// A run whose events have begun and not ended. One that is cancelled may have no last event.
+#[derive(Default)]
+struct OpenRun {
+    /// The agent that has the conversation; `None` outside of a run.
+    agent: Option<Arc<str>>,
+    turn: u32,
+    usage: Usage,
+}
+
+impl OpenRun {
+    /// Takes the next event.
+    fn see(&mut self, event: &StreamEvent) {
+        match &event.kind {
+            EventKind::RunStarted { .. } => {
+                *self = Self {
+                    agent: Some(event.agent.clone()),
+                    ..Self::default()
+                };
+            }
+            EventKind::RunFinished { .. }
+            | EventKind::RunInterrupted { .. }
+            | EventKind::RunStopped { .. }
+            | EventKind::RunFailed { .. } => *self = Self::default(),
+            kind if self.agent.is_some() => {
+                self.agent = Some(event.agent.clone());
+                self.turn = event.turn;
+                if let EventKind::Usage { run, .. } = kind {
+                    self.usage = *run;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The last event of a run that was stopped here; `None` outside of a run.
+    fn stopped(&self) -> io::Result<Option<StreamEvent>> {
+        let Some(agent) = &self.agent else {
+            return Ok(None);
+        };
+        let json = serde_json::json!({
+            "type": "run_stopped", "agent": agent, "turn": self.turn, "turns": self.turn, "usage": self.usage
+        });
+        Ok(Some(serde_json::from_value(json)?))
     }
 }
 

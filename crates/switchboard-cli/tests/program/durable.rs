@@ -199,6 +199,21 @@ fn a_chat_with_durable_answers_goes_on_with_the_agent_that_has_the_conversation(
 }
 
 #[test]
+fn the_events_of_a_chat_with_a_durable_answer_that_takes_too_long_are_whole() {
+    let desk = Desk::new([Reply::hang(), Reply::text("Two.")]);
+    let args = [&["chat", "team.toml", "-t", "3"][..], &DURABLE].concat();
+    let chat = desk.program(&args, "First\nSecond\n");
+    assert_eq!(outputs(&chat), ["Two."], "{chat:?}");
+    let stopped = chat.events_of("run_stopped");
+    assert_eq!(stopped.len(), 1, "{chat:?}");
+    assert_eq!(stopped[0]["turns"], 1, "{chat:?}");
+    desk.folder.write("chat.jsonl", &chat.stdout);
+    let replayed = desk.folder.run(&["replay", "chat.jsonl"]);
+    let told = (replayed.code, &*replayed.stderr);
+    assert_eq!(told, (Some(0), ""), "{replayed:?}");
+}
+
+#[test]
 fn runs_are_deleted_once_they_have_ended_and_with_their_session() {
     let desk = Desk::new([Reply::text("Hello."), Reply::text("Hello again."), refund()]);
     for (session, key) in [("tuesday", "m1"), ("monday", "m2"), ("monday", "m3")] {

@@ -395,6 +395,27 @@ fn a_store_that_is_not_there_is_an_error_and_not_created() {
     assert!(!folder.path("data").exists());
 }
 
+#[test]
+fn an_empty_file_in_the_data_folder_has_no_sessions() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("data")).unwrap();
+    folder.write("data/sessions.db", "");
+    for command in ["sessions", "runs"] {
+        let ran = folder.run(&[command, "list"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let ran = folder.run(&["resume", "team.toml", "--session", "tuesday"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("nothing waits for a decision"),
+        "{ran:?}"
+    );
+    assert_eq!(folder.read("data/sessions.db"), "");
+    let named = folder.run(&["sessions", "list", "--store", "sqlite:data/sessions.db"]);
+    assert_eq!(named.code, Some(1), "{named:?}");
+    assert!(named.stderr.contains("this file is empty"), "{named:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_that_leads_nowhere_is_not_an_empty_data_folder() {

@@ -39,12 +39,13 @@ const SPENT_MESSAGES: [&str; 17] = [
 
 /// First sentences of messages, in lower case, that say so with the status 400. Other messages with this status quote the
 /// request, in which anything may stand.
-const SPENT_SENTENCES: [&str; 8] = [
+const SPENT_SENTENCES: [&str; 9] = [
     "access denied, please make sure your account is in good standing",
     "billing hard limit has been reached",
     "insufficient account balance",
     "insufficient balance",
     "insufficient quota",
+    "you have reached your specified api usage limits",
     "your credit balance is too low to access the anthropic api",
     "your credit balance is too low to access the api",
     "your credit balance is too low to access the claude api",
@@ -96,9 +97,16 @@ const UNKNOWN_PATH_STARTS: [&str; 6] = [
     "unrecognized request url",
 ];
 
+/// The status that a code is, where an answer of status 200 reports an error with that of another server.
+pub(crate) fn status_of_code(code: Option<&str>) -> Option<u16> {
+    let status = code?.parse().ok()?;
+    (400..600).contains(&status).then_some(status)
+}
+
 /// Returns `true` if the account's quota is used up, so that waiting does not help. Without a status, the error was
-/// reported within an answer.
+/// reported within an answer, and its code may be one.
 pub(crate) fn is_spent_quota(status: Option<u16>, code: Option<&str>, message: &str) -> bool {
+    let status = status.or_else(|| status_of_code(code));
     if status == Some(402) || has_code(code, &SPENT_CODES) {
         return true;
     }
@@ -182,6 +190,11 @@ mod tests {
             (
                 400,
                 "Your credit balance is too low to access the Anthropic API. Please upgrade.",
+                true,
+            ),
+            (
+                400,
+                "You have reached your specified API usage limits. You will regain access on 2030-01-01 at 00:00 UTC.",
                 true,
             ),
             (400, "Insufficient Balance", true),

@@ -191,11 +191,10 @@ pub(crate) fn from_event(event: &Event) -> Option<ModelError> {
 
 /// The error kind of a code in an answer whose status was 200.
 fn kind_of_code(code: Option<&str>) -> ModelErrorKind {
-    let code = code.unwrap_or_default();
-    if let Ok(status @ 400..600) = code.parse() {
+    if let Some(status) = error_causes::status_of_code(code) {
         return kind_of_status(status);
     }
-    match code {
+    match code.unwrap_or_default() {
         "rate_limit_exceeded"
         | "rate_limit_error"
         | "rate_limit"

@@ -97,6 +97,28 @@ async fn a_failure_in_a_successful_response_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_status_within_an_answer_says_whether_a_quota_is_spent() {
+    let quoting = "messages[2]: \"insufficient funds\" is no valid content of a message";
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            for (code, message, kind, is_spent) in [
+                (402, "Payment required", ModelErrorKind::RateLimit, true),
+                (400, quoting, ModelErrorKind::Request, false),
+            ] {
+                let body = json!({"error": {"message": message, "code": code}});
+                let reply = Reply::raw(body.to_string(), "application/json");
+                let script = Script::new([reply, Reply::text("Hi.")]);
+                let model_with_retries = model(&script.endpoint().retries(2), protocol);
+                let error = failure(&model_with_retries, streamed).await;
+                let found = (error.kind(), error.is_out_of_quota());
+                assert_eq!(found, (kind, is_spent), "{protocol:?}: {error}");
+                assert_eq!(script.requests().len(), 1, "{protocol:?}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stream_whose_first_event_is_a_failure_is_retried() {
     let event = |code: &str| {
         let event = json!({"type": "error", "error": {"code": code, "message": "busy"}});

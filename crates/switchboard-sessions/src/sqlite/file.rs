@@ -82,8 +82,15 @@ impl Opener {
 
     /// Opens a file that cannot be written. Without a write-ahead log, everything is in the file itself.
     fn open_for_reading(&mut self) -> Result<Connection, StoreError> {
-        let log = with_suffix(&self.file, "-wal");
-        let has_log = fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+        // SQLite keeps the log beside the file that a link leads to.
+        let target = fs::canonicalize(&self.file);
+        let target = target.map_err(|error| StoreError::io(error, &self.path))?;
+        let log = with_suffix(&target, "-wal");
+        let has_log = match fs::metadata(&log) {
+            Ok(log) => log.len() > 0,
+            // A log that may not be looked for may be there.
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        };
         self.mode = if has_log {
             Mode::ReadOnly
         } else {

@@ -114,6 +114,40 @@ mod read_only {
         assert_eq!(told.await, "read 1\n");
     }
 
+    /// What is not in the file yet is read from the log of the process that has the file open.
+    #[tokio::test]
+    async fn changes_in_a_log_are_read_directly_and_through_a_link() {
+        let (outer, _) = new_path();
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        mode(outer.path(), 0o755);
+        let folder = outer.path().join("read-only");
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("conversations.db");
+        open(&path).await.unwrap().close().await;
+        let conversations = open(&path).await.unwrap();
+        let items = user_items(&["Hi"]);
+        conversations.get("a").append(&items).await.unwrap();
+        for file in fs::read_dir(&folder).unwrap() {
+            mode(&file.unwrap().path(), 0o444);
+        }
+        let log = folder.join("conversations.db-wal");
+        assert!(fs::metadata(&log).unwrap().len() > 0);
+        mode(&folder, 0o555);
+        let link = outer.path().join("link.db");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for opened in [&path, &link] {
+            let mut command = unprivileged_child("open_to_read", opened, outer.path());
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let told = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(told, "read 1\n", "{opened:?}");
+        }
+        mode(&folder, 0o755);
+        conversations.close().await;
+    }
+
     #[tokio::test]
     async fn a_file_of_version_1_is_refused() {
         let told = read_unprivileged(async |path| {
