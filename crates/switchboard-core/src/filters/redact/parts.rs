@@ -120,7 +120,10 @@ pub(super) fn texts_of<'a>(tokens: &[Token<'a>]) -> Vec<Cow<'a, str>> {
 /// One part stays. `None` if there is nothing to leave out.
 pub(super) fn without_emptied(original: &str, redacted: &str) -> Option<String> {
     // A part is emptied only if it is searched with another.
-    if !redacted.contains("\"\"") && !redacted.contains(" \"") {
+    let mut quotes = redacted.match_indices('"');
+    let may_be_emptied =
+        quotes.any(|(at, _)| redacted[at + 1..].trim_start_matches(' ').starts_with('"'));
+    if !may_be_emptied {
         return None;
     }
     let fields: Fields<'_> = serde_json::from_str(redacted).ok()?;
