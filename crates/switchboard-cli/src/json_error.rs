@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn errors_name_no_types_of_rust() {
         #[derive(Debug, Deserialize)]
-        #[allow(dead_code, reason = "only its form matters")]
+        #[expect(dead_code, reason = "only its form matters")]
         struct Inner {
             count: u32,
         }

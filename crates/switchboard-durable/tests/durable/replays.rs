@@ -71,7 +71,7 @@ async fn a_run_that_loses_its_process_at_any_write_ends_as_one_that_does_not() {
     }
 }
 
-/// What is logged.
+/// A writer that keeps the log.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 

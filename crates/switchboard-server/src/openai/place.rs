@@ -11,7 +11,7 @@ use super::responses::text;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::service::{Caller, ConversationLock, GivenOutputs, Service};
 
-/// What a request goes on with.
+/// The conversation, response or calls that a request continues.
 pub(super) enum Origin {
     /// Nothing that is stored: a client sends all of its conversation.
     New,
@@ -32,7 +32,7 @@ pub(super) struct Previous {
 }
 
 impl Origin {
-    /// What a request of the Responses protocol goes on with.
+    /// Reads the origin from a request of the Responses protocol.
     pub(super) async fn of_response(
         service: &Service,
         caller: &Caller,
@@ -64,7 +64,7 @@ impl Origin {
         }
     }
 
-    /// What the history of a client goes on with.
+    /// Reads the origin from the history that a client sends.
     pub(super) fn of_history(items: &[Item]) -> Self {
         waiting_outputs(items).map_or(Self::New, Self::Calls)
     }

@@ -286,7 +286,7 @@ pub(super) struct RunIdentity {
     pub(super) follower: Option<Follower>,
 }
 
-/// What a temporary conversation is kept for after its run.
+/// Decides if a temporary conversation is kept after its run, and for which reason.
 async fn end_of_temporary(
     conversation: &Conversation,
     is_new: bool,

@@ -53,7 +53,7 @@ pub(crate) struct GivenOutputs {
     pub(crate) added: Vec<Item>,
 }
 
-/// What came of outputs of a client's tools.
+/// The outcome of giving a run the outputs of a client's tools.
 pub(crate) enum OutputsGiven {
     /// Their run goes on.
     Resumed(Arc<RunRecord>),

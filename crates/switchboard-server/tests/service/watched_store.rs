@@ -76,20 +76,18 @@ impl WatchedStore {
     }
 
     fn read_fault(&self, id: &str) -> Result<(), BoxError> {
-        match is_meant(self.faults.lock().unwrap().failing_reads.as_ref(), id) {
-            true => Err("the store cannot be read".into()),
-            false => Ok(()),
+        if is_meant(self.faults.lock().unwrap().failing_reads.as_ref(), id) {
+            return Err("the store cannot be read".into());
         }
+        Ok(())
     }
 
     fn write_fault(&self, id: &str) -> Result<(), BoxError> {
-        match is_meant(self.faults.lock().unwrap().failing_writes.as_ref(), id) {
-            true => {
-                self.has_failed_writes.store(true, Ordering::SeqCst);
-                Err("the store cannot be written".into())
-            }
-            false => Ok(()),
+        if is_meant(self.faults.lock().unwrap().failing_writes.as_ref(), id) {
+            self.has_failed_writes.store(true, Ordering::SeqCst);
+            return Err("the store cannot be written".into());
         }
+        Ok(())
     }
 
     /// Returns `true` once for a name whose commits are held back.

@@ -114,7 +114,7 @@ mod read_only {
         assert_eq!(told.await, "read 1\n");
     }
 
-    /// What is not in the file yet is read from the log of the process that has the file open.
+    /// Commits that are not in the file yet are read from the log of the process that has the file open.
     #[tokio::test]
     async fn changes_in_a_log_are_read_directly_and_through_a_link() {
         let (outer, _) = new_path();
