@@ -4,7 +4,7 @@
 //! a person is a `recv` of a message without content.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use dbos::sysdb::SystemDatabase as _;
@@ -30,6 +30,7 @@ use crate::work::{Stage, Work};
 mod local_runs;
 mod names;
 mod takeover;
+mod turns;
 mod workflow;
 
 use local_runs::LocalRuns;
@@ -135,8 +136,8 @@ impl Dbos {
     }
 
     /// Sets the number of runs with which a process takes no more from the queue: after an outage there may be very many. Runs
-    /// that are started in this process do not wait. Of those that wait for a person or a time, half as many stay in
-    /// memory. The default is 1,000.
+    /// that are started in this process wait only for those before them in their conversation. Of those that wait for a person or
+    /// a time, half as many stay in memory. The default is 1,000.
     #[must_use]
     pub fn at_once(mut self, runs: usize) -> Self {
         self.settings.at_once = runs.max(1);
@@ -171,7 +172,8 @@ impl IntoEngine for Dbos {
     }
 
     fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
-        Arc::new(DbosEngine {
+        Arc::new_cyclic(|this| DbosEngine {
+            this: this.clone(),
             runs: self.runs,
             names: self.settings.names(executor.team()),
             local: LocalRuns::new(self.settings.at_once / 2),
@@ -186,6 +188,8 @@ impl IntoEngine for Dbos {
 
 /// The DBOS engine of a process.
 struct DbosEngine {
+    /// The engine itself, for the workflows.
+    this: Weak<Self>,
     runs: RunStore,
     settings: Settings,
     /// The names of the runs of the own team.
@@ -297,6 +301,7 @@ impl DbosEngine {
             ..Config::new(application, url)
         });
         let parts = workflow::Parts {
+            engine: self.this.clone(),
             runs: self.runs.clone(),
             executor: self.executor.clone(),
             local: self.local.clone(),
@@ -386,6 +391,10 @@ impl Swept for DbosEngine {
         &self.executor
     }
 
+    fn group<'a>(&self, run: &'a RunRecord) -> &'a str {
+        turns::group(run)
+    }
+
     fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
             if run.waits_in_log() {
@@ -396,9 +405,14 @@ impl Swept for DbosEngine {
                 self.send_wake(run, Some(&key)).await?;
                 return self.resume(run).await;
             }
-            match self.enqueue(run).await {
-                Err(_) if self.is_given_up(run).await? => {
-                    self.runs.stop(run, GIVEN_UP.to_owned()).await
+            let Some(run) = self.in_turn(run).await? else {
+                return Ok(());
+            };
+            match self.enqueue(&run).await {
+                Err(_) if self.is_given_up(&run).await? => {
+                    self.runs.stop(&run, GIVEN_UP.to_owned()).await?;
+                    self.submit_next(&run.id).await;
+                    Ok(())
                 }
                 queued => queued,
             }
@@ -416,7 +430,11 @@ impl Engine for DbosEngine {
             if run.is_ended() || !self.executor.takes(run) {
                 return Ok(());
             }
-            self.start(run).await
+            match self.in_turn(run).await? {
+                Some(first) if first.id == run.id => self.start(run).await,
+                Some(earlier) => self.enqueue(&earlier).await,
+                None => Ok(()),
+            }
         })
     }
 
@@ -428,11 +446,9 @@ impl Engine for DbosEngine {
             }
             self.executor.wake(&run.id);
             if !run.has_begun {
-                // Its process may have ended before it had submitted it.
-                match self.enqueue(run).await {
-                    Err(_) if self.is_given_up(run).await? => {}
-                    queued => queued?,
-                }
+                // It is cancelled now, or waits for its turn, or for a process that submits it.
+                self.submit_next(&run.id).await;
+                return Ok(());
             }
             self.send_wake(run, None).await?;
             self.resume(run).await

@@ -3,11 +3,13 @@
 //! may refuse for a while: whatever a sweep finds is submitted or woken again.
 //!
 //! A sweep reads a page at a time, in the order in which the runs became due, and takes a third of the time at most, however
-//! many there are. A run that cannot be submitted holds no others up.
+//! many there are. A run that cannot be submitted holds no others up, and one that was submitted and is still due, as it
+//! waits for a process that takes it, is submitted again after growing pauses only.
 
+use std::collections::hash_map::Entry;
 use std::time::{Duration, SystemTime};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
 use tokio::time::Instant;
@@ -26,11 +28,22 @@ const MAX_FAILURES: usize = 5;
 /// The pause after a page, as a multiple of the time that it took.
 const REST: u32 = 2;
 
+/// The longest pause before a run that is still due is submitted again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The number of runs of which a sweep, and the next ones, take note.
+const NOTED: usize = 100_000;
+
 /// An engine whose runs are swept.
 pub(crate) trait Swept: Send + Sync {
     fn runs(&self) -> &RunStore;
 
     fn executor(&self) -> &Executor;
+
+    /// The name of the runs that are seen to together with a run: a sweep has the engine see to the first of them.
+    fn group<'a>(&self, run: &'a RunRecord) -> &'a str {
+        &run.id
+    }
 
     /// Submits a run that is due, or wakes it if it waits. Does nothing that was done before.
     fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>>;
@@ -41,10 +54,11 @@ pub(crate) trait Swept: Send + Sync {
 pub(crate) async fn sweep(engine: &dyn Swept, period: Duration) {
     // What lies there from before this process began is due for long.
     let mut grace = Duration::ZERO;
-    let mut sweep = Sweep::new(PAGE);
+    let (mut sweep, mut submitted) = (Sweep::new(PAGE), Submitted::new(period));
     loop {
         let begun = Instant::now();
-        let pause = match sweep.page(engine, now() - grace).await {
+        let page = sweep.page(engine, now() - grace, &mut submitted).await;
+        let pause = match page {
             Ok(page) if page.is_last => {
                 (grace, sweep) = (period, Sweep::new(PAGE));
                 period
@@ -67,9 +81,10 @@ pub(crate) async fn sweep(engine: &dyn Swept, period: Duration) {
 /// The error of the store, or of the engine if it cannot be reached.
 pub(crate) async fn sweep_once(engine: &dyn Swept) -> Result<usize, DurableError> {
     let (mut sweep, until) = (Sweep::new(PAGE), now());
+    let mut submitted = Submitted::new(LONGEST_PAUSE);
     let mut number = 0;
     loop {
-        let page = sweep.page(engine, until).await?;
+        let page = sweep.page(engine, until, &mut submitted).await?;
         number += page.number;
         if let Some(error) = page.failure {
             return Err(error);
@@ -83,9 +98,54 @@ pub(crate) async fn sweep_once(engine: &dyn Swept) -> Result<usize, DurableError
 /// A sweep in progress.
 struct Sweep {
     size: usize,
-    /// The time at which the runs that were read last became due, and their names: the next page may have them again.
+    /// The time at which the runs that were read last became due: the next page may have them again.
     from: SystemTime,
+    /// The groups of the runs that were read.
     read: FxHashSet<String>,
+}
+
+/// The runs that sweeps have submitted.
+struct Submitted {
+    first_pause: Duration,
+    /// For a group and the time at which its first run became due, the time of the next attempt, and the pause before it.
+    again: FxHashMap<(String, SystemTime), (Instant, Duration)>,
+}
+
+impl Submitted {
+    fn new(first_pause: Duration) -> Self {
+        Self {
+            first_pause,
+            again: FxHashMap::default(),
+        }
+    }
+
+    /// Returns `true` if a run is to be submitted, and takes note of that.
+    fn is_next(&mut self, group: &str, due: SystemTime) -> bool {
+        if self.again.len() >= NOTED {
+            self.again.clear();
+        }
+        let time = Instant::now();
+        match self.again.entry((group.to_owned(), due)) {
+            Entry::Vacant(vacant) => {
+                vacant.insert((time + self.first_pause, self.first_pause));
+                true
+            }
+            Entry::Occupied(mut again) => {
+                let (next, pause) = again.get_mut();
+                let is_next = *next <= time;
+                if is_next {
+                    *pause = (*pause * 2).min(LONGEST_PAUSE);
+                    *next = time + *pause;
+                }
+                is_next
+            }
+        }
+    }
+
+    /// Has a run that could not be submitted submitted by the next sweep.
+    fn forget(&mut self, group: &str, due: SystemTime) {
+        self.again.remove(&(group.to_owned(), due));
+    }
 }
 
 /// A part of a sweep.
@@ -107,7 +167,12 @@ impl Sweep {
     }
 
     /// Sees to the next runs that are due at a time.
-    async fn page(&mut self, engine: &dyn Swept, until: SystemTime) -> Result<Page, DurableError> {
+    async fn page(
+        &mut self,
+        engine: &dyn Swept,
+        until: SystemTime,
+        submitted: &mut Submitted,
+    ) -> Result<Page, DurableError> {
         let listed = engine.runs().due_page(self.from, until, self.size).await?;
         let mut page = Page {
             number: 0,
@@ -116,18 +181,23 @@ impl Sweep {
         };
         let mut failures = 0;
         for run in listed.runs {
-            if let Some(due) = run.due
-                && due != self.from
-            {
-                (self.from, self.read) = (due, FxHashSet::default());
+            let due = run.due.unwrap_or(self.from);
+            self.from = due;
+            if !engine.executor().takes(&run) {
+                continue;
             }
-            if !self.read.insert(run.id.clone()) || !engine.executor().takes(&run) {
+            if self.read.len() >= NOTED {
+                self.read.clear();
+            }
+            let group = engine.group(&run);
+            if !self.read.insert(group.to_owned()) || !submitted.is_next(group, due) {
                 continue;
             }
             page.number += 1;
             match engine.see_to(&run).await {
                 Ok(()) => failures = 0,
                 Err(error) => {
+                    submitted.forget(group, due);
                     tracing::warn!(run = run.id, %error, "a run that is due cannot be submitted; it is tried again");
                     failures += 1;
                     if failures == MAX_FAILURES {
@@ -138,10 +208,8 @@ impl Sweep {
             }
         }
         // The last ones of the page may be unreadable.
-        if let Some(next) = listed.next
-            && next != self.from
-        {
-            (self.from, self.read) = (next, FxHashSet::default());
+        if let Some(next) = listed.next {
+            self.from = next;
         }
         Ok(page)
     }
@@ -254,9 +322,10 @@ mod tests {
     async fn pages_have_each_run_once_also_of_those_that_became_due_at_the_same_time() {
         let engine = noting(50, |_| false).await;
         let (mut sweep, until) = (Sweep::new(7), now());
+        let mut submitted = Submitted::new(LONGEST_PAUSE);
         let mut number = 0;
         loop {
-            let page = sweep.page(&engine, until).await.unwrap();
+            let page = sweep.page(&engine, until, &mut submitted).await.unwrap();
             assert!(page.failure.is_none());
             number += page.number;
             if page.is_last {
@@ -278,14 +347,40 @@ mod tests {
     async fn a_sweep_goes_on_behind_many_runs_that_fail() {
         let engine = noting(50, |number| number >= 20).await;
         let (mut sweep, until) = (Sweep::new(100), now());
+        let mut submitted = Submitted::new(LONGEST_PAUSE);
         let mut pages = 0;
-        while !sweep.page(&engine, until).await.unwrap().is_last {
+        loop {
+            let page = sweep.page(&engine, until, &mut submitted).await;
+            if page.unwrap().is_last {
+                break;
+            }
             pages += 1;
         }
         assert!((4..=6).contains(&pages), "{pages}");
         assert_eq!(engine.seen(), (0..50).collect::<Vec<_>>());
         let failed = sweep_once(&engine).await.unwrap_err();
         assert_eq!(failed.kind(), DurableErrorKind::Engine);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_stays_due_is_submitted_again_after_growing_pauses() {
+        let engine = noting(3, |number| number == 2).await;
+        let period = Duration::from_secs(1);
+        let mut submitted = Submitted::new(period);
+        for _ in 0..600 {
+            let mut sweep = Sweep::new(PAGE);
+            let page = sweep.page(&engine, now(), &mut submitted).await.unwrap();
+            assert!(page.is_last);
+            tokio::time::advance(period).await;
+        }
+        let times = |number| {
+            let seen = engine.seen();
+            seen.into_iter().filter(|seen| *seen == number).count()
+        };
+        // At once, after pauses of 1, 2, 4, 8, 16 and 32 seconds, and then each minute.
+        assert_eq!((times(0), times(1)), (15, 15));
+        // One that fails is tried in each sweep.
+        assert_eq!(times(2), 600);
     }
 
     #[tokio::test]

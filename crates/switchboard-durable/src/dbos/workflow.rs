@@ -1,12 +1,13 @@
 //! A run as a workflow.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use dbos::EngineOnly;
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::now;
 
+use super::DbosEngine;
 use super::local_runs::LocalRuns;
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
@@ -27,12 +28,22 @@ const SUSPEND_AFTER: Duration = Duration::from_secs(1);
 /// The parts that a workflow needs.
 #[derive(Clone)]
 pub(super) struct Parts {
+    pub(super) engine: Weak<DbosEngine>,
     pub(super) runs: RunStore,
     pub(super) executor: Executor,
     pub(super) local: LocalRuns,
     pub(super) stage: StageWatch,
     /// The start of the identifiers of workflows, before the names of logs.
     pub(super) prefix: Arc<str>,
+}
+
+impl Parts {
+    /// Takes note that a run is settled: the next message of its conversation follows.
+    async fn settled(&self, id: &str) {
+        if let Some(engine) = self.engine.upgrade() {
+            engine.submit_next(id).await;
+        }
+    }
 }
 
 /// Executes a run until it ends.
@@ -44,7 +55,7 @@ pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
     };
     let mut log = WorkflowLog {
         id: &id,
-        local: &parts.local,
+        parts: &parts,
         stage: parts.stage.clone(),
         is_suspended: false,
     };
@@ -53,6 +64,7 @@ pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
     let reason = match executed.await {
         Ok(Execution::Ended | Execution::Stopped { .. } | Execution::Superseded) => {
             executed_here.end();
+            parts.settled(&id).await;
             return Ok(());
         }
         Ok(Execution::OtherEngine) => "it is one of another team".to_owned(),
@@ -83,7 +95,7 @@ fn interrupted(id: &str) -> dbos::Error<EngineOnly> {
 /// The steps of a workflow, as the log of a run.
 struct WorkflowLog<'a> {
     id: &'a str,
-    local: &'a LocalRuns,
+    parts: &'a Parts,
     stage: StageWatch,
     /// Set once the run has left the memory of this process, until it is woken.
     is_suspended: bool,
@@ -127,6 +139,11 @@ impl StepLog for WorkflowLog<'_> {
         })
     }
 
+    /// Messages of the conversation are submitted one after the other.
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
     fn wait<'a>(
         &'a mut self,
         begin: BeginWait,
@@ -140,7 +157,10 @@ impl StepLog for WorkflowLog<'_> {
                 if !is_empty_batch(&batch) {
                     return Ok(batch);
                 }
-                let in_memory = self.local.wait();
+                if until.is_none() {
+                    self.parts.settled(self.id).await;
+                }
+                let in_memory = self.parts.local.wait();
                 let suspended = async {
                     match &in_memory {
                         Some(_) => std::future::pending().await,

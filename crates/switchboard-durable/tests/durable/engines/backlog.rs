@@ -106,6 +106,46 @@ async fn a_worker_on_dbos_takes_no_more_runs_than_it_may_and_those_that_wait_cou
     }
 }
 
+/// More messages of one conversation than a worker takes runs at once. The one that is answered when its worker is killed comes
+/// back to the end of the queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn messages_that_wait_for_their_turn_take_no_places_of_a_worker_on_dbos() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut place = Place::new(Engine::Dbos, "turns", folder.path());
+    (place.team, place.at_once) = (Team::Slow, 1);
+    let durable = place.runner(&silent()).await;
+    let worker = place.worker(None);
+    let mut messages = Vec::new();
+    for at in 0..3 {
+        let run = durable.start("talk", &format!("m{at}"), "pay").await;
+        messages.push(run.unwrap());
+    }
+    let begun = async {
+        while place.effects().is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, begun).await.unwrap();
+    drop(worker);
+    let other = durable.start("other", "m1", "pay").await.unwrap();
+    let _worker = place.worker(None);
+    let text = timeout(LONG, ended(&other)).await.unwrap().unwrap();
+    assert!(text.contains("it is paid"), "{text}");
+    let answered = async {
+        for run in &messages {
+            ended(run).await;
+        }
+    };
+    timeout(LONG, answered).await.unwrap();
+    let mut effects = place.effects().into_iter();
+    assert_eq!(effects.next().as_deref(), Some("pay begins"));
+    let outcomes: Vec<_> = messages.iter().map(|run| run.record()).collect();
+    let outcomes = futures_util::future::join_all(outcomes).await;
+    let changed = outcomes.iter().map(|run| run.as_ref().unwrap().changed);
+    assert!(changed.is_sorted(), "{outcomes:#?}");
+}
+
 async fn database() -> sqlx::PgPool {
     let url = super::worker::variable("SWITCHBOARD_TEST_POSTGRES");
     sqlx::PgPool::connect(&url).await.unwrap()
