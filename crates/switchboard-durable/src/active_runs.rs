@@ -11,7 +11,7 @@ use tokio::sync::futures::Notified;
 
 use crate::message_queues::MessageQueues;
 use crate::record::RunRecord;
-use crate::run_store::NewJournal;
+use crate::run_store::KnownJournal;
 
 /// The number of groups of runs whose readers are notified together.
 const GROUPS: usize = 64;
@@ -38,7 +38,7 @@ struct Inner {
 struct Runs {
     executed: FxHashMap<String, Executed>,
     /// Runs that this process has just stored.
-    new: FxHashMap<String, NewJournal>,
+    new: FxHashMap<String, KnownJournal>,
     is_draining: bool,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct ActiveRun {
     pub(crate) wake: Arc<Notify>,
     /// Set if the process that had the run shows no life, whatever the clock says of its lease.
     pub(crate) is_abandoned: bool,
-    /// The journal as this process has just stored it.
-    new: Mutex<Option<NewJournal>>,
+    /// The journal as this process has just stored or read it.
+    known: Mutex<Option<KnownJournal>>,
 }
 
 impl Default for ActiveRuns {
@@ -122,12 +122,12 @@ impl ActiveRuns {
             id: id.to_owned(),
             wake,
             is_abandoned: false,
-            new: Mutex::new(runs.new.remove(id)),
+            known: Mutex::new(runs.new.remove(id)),
         })
     }
 
     /// Keeps the journal of a run that was just stored, for the execution that begins before [`forget_new`](Self::forget_new).
-    pub(crate) fn note_new(&self, id: &str, journal: NewJournal) {
+    pub(crate) fn note_new(&self, id: &str, journal: KnownJournal) {
         self.runs().new.insert(id.to_owned(), journal);
     }
 
@@ -208,10 +208,24 @@ fn group(id: &str) -> usize {
 }
 
 impl ActiveRun {
-    /// Takes the journal if this process has just stored it, so that it is not read.
-    pub(crate) fn take_new(&self) -> Option<NewJournal> {
-        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
-        new.take()
+    fn known(&self) -> MutexGuard<'_, Option<KnownJournal>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the journal as it was read, unless this process has just stored it.
+    pub(crate) fn note_known(&self, journal: KnownJournal) {
+        self.known().get_or_insert(journal);
+    }
+
+    /// The state of the run, if its journal is known.
+    pub(crate) fn known_record(&self) -> Option<RunRecord> {
+        let known = self.known();
+        known.as_ref().map(|known| known.to_record(&self.id))
+    }
+
+    /// Takes the journal, if it is known.
+    pub(crate) fn take_known(&self) -> Option<KnownJournal> {
+        self.known().take()
     }
 
     /// Waits for a time, or until the run is woken.

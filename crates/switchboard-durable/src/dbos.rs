@@ -442,6 +442,9 @@ impl Engine for DbosEngine {
         Box::pin(async move {
             if let RunStatus::Stopped { .. } = run.status {
                 let run = self.runs.record(&run.id).await?;
+                if run.waits_in_log() {
+                    return self.resume(&run).await;
+                }
                 return self.submit(&run).await;
             }
             self.executor.wake(&run.id);

@@ -26,7 +26,8 @@ pub(crate) enum JournalEntry {
     Begun(StepKey),
     /// The outcome of a step.
     Step(StepKey, Box<RawValue>),
-    /// Events of the run's stream, in order: those that came between two writes.
+    /// Events of the run's stream, in order: those that came between two writes. In the log of an engine: those that the steps of
+    /// the batch have sent, and that the store may not have.
     Events(Vec<Box<RawValue>>),
     /// A tool waits for a person, in a run inside it.
     Waits(StepKey),
@@ -51,6 +52,18 @@ pub(crate) enum JournalEntry {
 }
 
 impl JournalEntry {
+    /// Returns `true` if it tells what became of a step.
+    pub(crate) fn is_of_step(&self) -> bool {
+        matches!(
+            self,
+            Self::Step(..)
+                | Self::Begun(_)
+                | Self::BeginsAgain(_)
+                | Self::Unknown(_)
+                | Self::Waits(_)
+        )
+    }
+
     /// The entry as stores keep it.
     pub(crate) fn to_stored(&self) -> Result<Entry, serde_json::Error> {
         let json = serde_json::to_string(self)?;

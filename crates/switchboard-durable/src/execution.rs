@@ -262,6 +262,9 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     journal.begin_again().await?;
                 }
                 After::Pause { .. } if matches!(journal.end(), Some(End::Draining)) => {
+                    if let Err(error) = journal.flush().await {
+                        tracing::debug!(%error, "the last events are stored by the next process");
+                    }
                     return Ok(Execution::Draining);
                 }
                 After::Pause {
@@ -322,11 +325,9 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             let runner = begin_with(&runner, std::mem::take(&mut is_taken));
             let drive = async {
                 let driven = self.drive(&runner, journal, run, active).await;
-                let left = match &driven {
-                    Driven::Done(_) => journal.leave_log(),
-                    _ => journal.finish_log().await,
-                };
-                if let Err(error) = left {
+                // The state of a run that is done says enough for the log.
+                let is_done = matches!(driven, Driven::Done(_));
+                if !is_done && let Err(error) = journal.finish_log().await {
                     tracing::debug!(%error, "the end of a drive is not recorded");
                 }
                 driven
@@ -453,6 +454,11 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                     return stream.finish().await;
                 }
                 event = stream.next() => event,
+                // Steps of a log are stored later too.
+                () = journal.unwritten(), if flush_at.is_none() => {
+                    flush_at = Some(Instant::now() + EVENT_PAUSE);
+                    continue;
+                }
                 () = sleep_until(at) => {
                     // A write extends the lease too, where it is due.
                     if Instant::now() >= renew_at {
@@ -478,9 +484,6 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             }
             if let Err(error) = journal.send(&event) {
                 tracing::warn!(%error, "an event of a run is lost");
-            }
-            if journal.has_unwritten() {
-                flush_at.get_or_insert(Instant::now() + EVENT_PAUSE);
             }
         }
     }

@@ -135,19 +135,24 @@ impl Executor {
         if self.active.is_draining() {
             return Ok(Execution::Draining);
         }
-        match runs.record(id).await {
-            Ok(record) if record.log_name() != log_name => return Ok(Execution::Superseded),
-            Ok(record) if !self.takes(&record) => return Ok(Execution::OtherEngine),
-            Ok(_) => {}
+        let known = match runs.known(id).await {
             Err(error) if error.kind() == DurableErrorKind::NotFound => {
                 return Ok(Execution::Superseded);
             }
-            Err(error) => return Err(error),
+            known => known?,
+        };
+        let record = known.to_record(id);
+        if record.log_name() != log_name {
+            return Ok(Execution::Superseded);
         }
-        match self.active.add(id) {
-            Some(run) => self.execute.execute_logged(runs, run, log).await,
-            None => Ok(Execution::Active),
+        if !self.takes(&record) {
+            return Ok(Execution::OtherEngine);
         }
+        let Some(run) = self.active.add(id) else {
+            return Ok(Execution::Active);
+        };
+        run.note_known(known);
+        self.execute.execute_logged(runs, run, log).await
     }
 
     /// Lets a run that this process has look for messages. Returns `false` if it has not.

@@ -119,15 +119,13 @@ impl RunJournal {
             DurableError::new(DurableErrorKind::Taken, message)
         };
         let mut attempts = 0;
-        let mut new = run.take_new();
+        let mut known = run.take_known();
         let (mut state, first, owner) = loop {
-            let (revision, first, expires, mut record) = match &new {
-                Some(new) => (new.revision, 0, None, new.record.clone()),
-                None => {
-                    let (head, record) = runs.head(id).await?;
-                    (head.revision, head.first, head.expires, record)
-                }
+            let (head, mut record) = match &known {
+                Some(known) => (known.head.clone(), known.record.clone()),
+                None => runs.head(id).await?,
             };
+            let (revision, expires) = (head.revision, head.expires);
             let not_waiting = || {
                 let message = format!("the run \"{id}\" is {}", record.status.name());
                 DurableError::new(DurableErrorKind::NotWaiting, message)
@@ -174,24 +172,24 @@ impl RunJournal {
                     // If the answer was lost, others may have written since, and taken the run.
                     let is_last = committed.next == revision.next + 1;
                     if !is_last {
-                        new = None;
+                        known = None;
                         if runs.head(id).await?.1.owner != record.owner {
                             return Err(taken());
                         }
                     }
                     let mut state = State::new(record, committed, steps);
                     state.is_released = waits;
-                    break (state, first, owner);
+                    break (state, head.first, owner);
                 }
-                // Others have written since it was stored here.
-                _ if new.take().is_some() => {}
+                // Others have written since it was stored or read.
+                _ if known.take().is_some() => {}
                 // A signal may have come meanwhile, or another process.
                 _ if !is_stored && attempts < ATTEMPTS => attempts += 1,
                 _ => return Err(taken()),
             }
         };
-        if let Some(new) = new {
-            return Ok((Self::new(runs, run, owner, lease, state), new.start));
+        if let Some(start) = known.and_then(|known| known.start) {
+            return Ok((Self::new(runs, run, owner, lease, state), start));
         }
         let entries = runs.read(id, first, state.revision.next).await;
         let start = match entries.and_then(|entries| state.read(id, entries)) {
@@ -380,7 +378,7 @@ impl RunJournal {
             *count -= 1;
             return Ok(());
         }
-        state.queue.push_event(&json);
+        state.queue.push_event(json);
         Ok(())
     }
 
@@ -433,11 +431,6 @@ impl RunJournal {
                  why, and resume the run, or cancel it"
             )
         })
-    }
-
-    /// Returns `true` if entries wait to be written.
-    pub(crate) fn has_unwritten(&self) -> bool {
-        !self.state().queue.is_empty()
     }
 
     /// Writes entries of steps, to the store or to the log.

@@ -56,8 +56,9 @@ impl Waiting<'_> {
     ) -> Result<Turn, DurableError> {
         let (shortest, longest) = PAUSES;
         let mut pause = shortest;
+        let mut known = self.run.known_record();
         loop {
-            let (own, before) = self.look().await?;
+            let (own, before) = self.look(known.take()).await?;
             if own.is_settled() {
                 return Ok(Turn::NotTaken);
             }
@@ -84,11 +85,17 @@ impl Waiting<'_> {
         }
     }
 
-    /// The state of the run, and the last of the runs that it waits for.
-    async fn look(&self) -> Result<(RunRecord, Option<RunRecord>), DurableError> {
+    /// The state of the run, which may be known, and the last of the runs that it waits for.
+    async fn look(
+        &self,
+        known: Option<RunRecord>,
+    ) -> Result<(RunRecord, Option<RunRecord>), DurableError> {
         let id = &self.run.id;
         if self.is_ordered {
-            return Ok((self.runs.record(id).await?, None));
+            return match known {
+                Some(own) => Ok((own, None)),
+                None => Ok((self.runs.record(id).await?, None)),
+            };
         }
         let mut unsettled = self.runs.unsettled_beside(id).await?;
         let own = match unsettled.iter().position(|run| run.id == *id) {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::value::RawValue;
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
-    ListQuery, Listed, Revision, folder_of, now,
+    ListQuery, Listed, folder_of, now,
 };
 
 use crate::active_runs::ActiveRuns;
@@ -21,6 +21,9 @@ pub use self::deletion::DeletedRuns;
 
 /// The number of entries that are read at once.
 const PAGE: u64 = 512;
+
+/// The reason for which a run is pending that goes on with the log that it has.
+const RESUMED: &str = "it was resumed";
 
 /// Longer than any pause of a run.
 const AGES: Duration = Duration::from_secs(1_000 * 365 * 24 * 3_600);
@@ -42,11 +45,13 @@ pub(crate) struct NewRun<'a> {
     pub(crate) lease_owner: String,
 }
 
-/// The journal of a run that was just stored.
-pub(crate) struct NewJournal {
-    pub(crate) revision: Revision,
+/// The journal of a run as this process has just stored it, or has read its head. It is not read again to take the run: if
+/// somebody has written since, that is refused.
+pub(crate) struct KnownJournal {
+    pub(crate) head: Head,
     pub(crate) record: StoredRecord,
-    pub(crate) start: Box<RawValue>,
+    /// The only entry of one that was just stored.
+    pub(crate) start: Option<Box<RawValue>>,
 }
 
 /// Runs that are due, in the order in which they became due.
@@ -161,7 +166,7 @@ impl RunStore {
     pub(crate) async fn create(
         &self,
         run: NewRun<'_>,
-    ) -> Result<(RunRecord, Option<NewJournal>), DurableError> {
+    ) -> Result<(RunRecord, Option<KnownJournal>), DurableError> {
         let time = now();
         // Finer than `time`, which stores keep in milliseconds.
         let order = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -180,6 +185,7 @@ impl RunStore {
             order: u64::try_from(order.as_nanos()).unwrap_or(u64::MAX),
             log: 0,
             log_from: None,
+            keeps_log: false,
         };
         let start = JournalEntry::Start(run.start.clone());
         let mut commit = Commit::new(Expected::New, vec![stored(run.id, &start)?]);
@@ -188,18 +194,14 @@ impl RunStore {
         let Committed::At(revision) = self.commit(run.id, commit).await? else {
             return Ok((self.record(run.id).await?, None));
         };
-        let new = RunRecord {
-            created: time,
-            changed: time,
-            due: Some(time),
-            ..bare_record(run.id, record.clone())
-        };
-        let journal = NewJournal {
-            revision,
+        let mut head = Head::new(journal_name(run.id), revision, time);
+        head.expires = Some(time);
+        let known = KnownJournal {
+            head,
             record,
-            start: run.start,
+            start: Some(run.start),
         };
-        Ok((new, Some(journal)))
+        Ok((known.to_record(run.id), Some(known)))
     }
 
     /// Puts a run off that no process has taken.
@@ -245,6 +247,16 @@ impl RunStore {
     pub(crate) async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, DurableError> {
         let committed = self.0.commit(&journal_name(id), commit).await;
         committed.map_err(|error| DurableError::store(id, error))
+    }
+
+    /// A journal, with which it can be taken without being read.
+    pub(crate) async fn known(&self, id: &str) -> Result<KnownJournal, DurableError> {
+        let (head, record) = self.head(id).await?;
+        Ok(KnownJournal {
+            head,
+            record,
+            start: None,
+        })
     }
 
     /// The head of a journal, and the state of the run.
@@ -320,7 +332,7 @@ impl RunStore {
         }
     }
 
-    /// Stops a run that is due, unless it has changed meanwhile.
+    /// Stops a run that is due and that its engine does not execute any more, unless it has changed meanwhile. It keeps its log.
     #[cfg(feature = "dbos")]
     pub(crate) async fn stop(&self, run: &RunRecord, reason: String) -> Result<(), DurableError> {
         let (head, mut stored_record) = self.head(&run.id).await?;
@@ -329,6 +341,7 @@ impl RunStore {
         }
         tracing::warn!(run = run.id, reason, "a run is stopped");
         stored_record.status = RunStatus::Stopped { reason };
+        stored_record.keeps_log = true;
         let entry = stored(&run.id, &JournalEntry::Released)?;
         let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
         commit.details = Some(details(&run.id, &stored_record)?);
@@ -368,9 +381,14 @@ impl RunStore {
             let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
             (commit.run, commit.number) = (name.clone(), 1);
             if let RunStatus::Stopped { .. } = record.status {
-                stored_record.status = RunStatus::Pending { reason: None };
-                stored_record.log += 1;
-                stored_record.log_from = Some(head.revision.next);
+                let reason = if std::mem::take(&mut stored_record.keeps_log) {
+                    Some(RESUMED.to_owned())
+                } else {
+                    stored_record.log += 1;
+                    stored_record.log_from = Some(head.revision.next);
+                    None
+                };
+                stored_record.status = RunStatus::Pending { reason };
                 commit.details = Some(details(id, &stored_record)?);
             }
             if !matches!(record.status, RunStatus::Running { .. }) {
@@ -469,16 +487,6 @@ fn to_records(heads: &[Head]) -> impl Iterator<Item = RunRecord> {
 
 pub(crate) fn to_record(id: &str, head: &Head, stored: StoredRecord) -> RunRecord {
     RunRecord {
-        created: head.created,
-        changed: head.changed,
-        due: head.expires,
-        ..bare_record(id, stored)
-    }
-}
-
-/// The state of a run without its times.
-fn bare_record(id: &str, stored: StoredRecord) -> RunRecord {
-    RunRecord {
         id: id.to_owned(),
         conversation: stored.conversation,
         key: stored.key,
@@ -487,13 +495,19 @@ fn bare_record(id: &str, stored: StoredRecord) -> RunRecord {
         version: stored.version,
         status: stored.status,
         failures: stored.failures,
-        created: SystemTime::UNIX_EPOCH,
-        changed: SystemTime::UNIX_EPOCH,
-        due: None,
+        created: head.created,
+        changed: head.changed,
+        due: head.expires,
         wake: stored.wake,
         log: stored.log,
         order: stored.order,
         has_begun: stored.owner.is_some(),
         lease_owner: stored.lease_owner,
+    }
+}
+
+impl KnownJournal {
+    pub(crate) fn to_record(&self, id: &str) -> RunRecord {
+        to_record(id, &self.head, self.record.clone())
     }
 }

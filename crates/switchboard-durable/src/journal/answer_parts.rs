@@ -85,8 +85,8 @@ impl AnswerParts {
 
 impl StepOfEvent {
     /// The step that an event is part of; `None` for an event that is sent once the outcome of its step is recorded.
-    pub(super) fn of(event: &RawValue) -> Option<Self> {
-        Self::of_part(serde_json::from_str(event.get()).ok()?, None)
+    pub(super) fn of(event: &str) -> Option<Self> {
+        Self::of_part(serde_json::from_str(event).ok()?, None)
     }
 
     fn of_part(part: Part<'_>, inside: Option<String>) -> Option<Self> {
@@ -110,7 +110,7 @@ impl StepOfEvent {
         }
     }
 
-    fn is_step(&self, key: &StepKey) -> bool {
+    pub(super) fn is_step(&self, key: &StepKey) -> bool {
         match self {
             Self::Model { call, turn } => {
                 let is_inside = match call {

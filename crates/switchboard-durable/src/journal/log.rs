@@ -3,17 +3,22 @@
 //! The driver asks for steps, and the engine for batches; both run concurrently in one task. A step that is not known yet
 //! has the next batch read. Once there are none left, effects take place, and each batch has the entries that were made
 //! since the one before.
+//!
+//! The store gets the steps after the log, some at once, for results, for readers, and for the log that follows if the run stops
+//! and is resumed. It has the first ones of the log; a process that takes the run after a crash adds the others.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustc_hash::FxHashSet;
+use serde_json::value::RawValue;
 use switchboard_core::approval::Interruption;
 use switchboard_core::journal::StepKey;
 
+use super::answer_parts::StepOfEvent;
 use super::state::{State, StepsIn};
 use super::writing::Release;
-use super::{End, RunJournal, ended};
+use super::{End, RunJournal, damaged, ended};
 use crate::engine::{BeginWait, EMPTY_BATCH, NewBatch, StepLog};
 use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
@@ -86,6 +91,24 @@ impl State {
         }
     }
 
+    /// Adds the entries that would have been recorded with the next ones, of a run that is done: they are stored with its end.
+    pub(super) fn queue_rest_of_log(&mut self, id: &str) -> Result<(), DurableError> {
+        let later = match self.log() {
+            Some(log) => std::mem::take(&mut log.later),
+            None => Vec::new(),
+        };
+        for entry in later {
+            self.queue.push(stored(id, &entry)?);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the store has no entry of a batch that the log has.
+    fn is_missing_in_store(&mut self) -> bool {
+        let is_over = matches!(self.end, Some(End::Over));
+        !is_over && (!self.is_replayed() || self.stored_of_log == 0)
+    }
+
     /// Returns `true` if the driver needs the next batch.
     fn needs_batch(&self) -> bool {
         let StepsIn::Log(log) = &self.steps else {
@@ -156,15 +179,6 @@ impl RunJournal {
         })
         .await;
         self.check()
-    }
-
-    /// Stores what waits for later entries, of a run that is done: its state says enough for the log.
-    pub(crate) fn leave_log(&self) -> Result<(), DurableError> {
-        let later = match self.state().log() {
-            Some(log) => std::mem::take(&mut log.later),
-            None => Vec::new(),
-        };
-        self.store_batch(&later)
     }
 
     /// Records what waits for later entries, so that nothing of the run comes after the entries of a wait.
@@ -258,22 +272,48 @@ impl RunJournal {
             }
             None => Vec::new(),
         };
-        self.store_batch(&entries)?;
-        // Readers get what a step has shown before the step counts as done.
-        if self.has_unwritten() {
-            self.flush().await?;
-        }
+        let entries = self.with_parts(entries).await?;
         to_batch(&self.0.id, &entries)
     }
 
-    /// Adds the entries of a batch to those that are stored, before the log has them: for results, and for the log that
-    /// follows if the run stops and is resumed.
-    fn store_batch(&self, entries: &[JournalEntry]) -> Result<(), DurableError> {
-        for entry in entries {
-            let entry = stored(&self.0.id, entry)?;
-            self.state().queue.push(entry);
+    /// Adds the events that the steps of a batch have sent, as far as the store may not have them: whoever takes the run after a
+    /// crash does not take these steps again.
+    async fn with_parts(
+        &self,
+        mut entries: Vec<JournalEntry>,
+    ) -> Result<Vec<JournalEntry>, DurableError> {
+        let steps = entries.iter().filter_map(|entry| match entry {
+            JournalEntry::Step(key, _) => Some(key.clone()),
+            _ => None,
+        });
+        let steps: Vec<StepKey> = steps.collect();
+        let take = move |journal: &Self| {
+            journal.state().queue.take_events(|event| {
+                let step = StepOfEvent::of(event);
+                step.is_some_and(|step| steps.iter().any(|key| step.is_step(key)))
+            })
+        };
+        let taken = match self.0.writing.try_lock() {
+            Ok(_writing) => Some(take(self)),
+            Err(_) => None,
+        };
+        let parts = match taken {
+            Some(parts) => parts,
+            // The write in progress may have some, and fail.
+            None => {
+                let taken = self.in_task(|this| async move {
+                    let _writing = this.0.writing.lock().await;
+                    this.check().map(|()| take(&this))
+                });
+                taken.await?
+            }
+        };
+        if !parts.is_empty() {
+            let parts: Result<Vec<_>, _> = parts.into_iter().map(RawValue::from_string).collect();
+            let parts = parts.map_err(|error| damaged(&self.0.id, &error))?;
+            entries.insert(0, JournalEntry::Events(parts));
         }
-        Ok(())
+        Ok(entries)
     }
 
     /// Takes note of a batch that is recorded.
@@ -289,7 +329,19 @@ impl RunJournal {
                 log.recorded = log.taken;
             }
             let is_at_end = state.log().is_some_and(|log| log.is_at_end);
+            let is_missing = state.is_missing_in_store();
             for entry in entries {
+                if let JournalEntry::Events(parts) = entry {
+                    let parts = parts.iter().filter(|_| is_missing);
+                    parts.for_each(|part| state.queue.push_event(part.get().to_owned()));
+                    continue;
+                }
+                if is_missing && entry.is_of_step() {
+                    let entry = stored(&self.0.id, &entry)?;
+                    state.queue.push(entry);
+                } else if entry.is_of_step() {
+                    state.stored_of_log = state.stored_of_log.saturating_sub(1);
+                }
                 let key = match &entry {
                     JournalEntry::Step(key, _) => Some(key.clone()),
                     _ => None,
@@ -363,7 +415,8 @@ impl RunJournal {
                     wake: None,
                 };
                 let batch = [JournalEntry::Resumed { signals }];
-                self.store_batch(&batch)?;
+                let entry = stored(&self.0.id, &batch[0])?;
+                self.state().queue.push(entry);
                 self.store_state(release).await?;
                 return to_batch(&self.0.id, &batch);
             }

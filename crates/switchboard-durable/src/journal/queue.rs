@@ -14,22 +14,17 @@ pub(super) struct Queue {
     added: u64,
 }
 
-/// Events that share an entry.
+/// Events that share an entry, as JSON.
 #[derive(Default)]
 struct Events {
-    /// The JSON of the entry, without its end.
-    json: String,
-    number: u64,
+    list: Vec<String>,
     /// The place of the entry: that of its first event, so that none is moved behind the outcome of its step.
     place: usize,
 }
 
-const START: &str = r#"{"events":["#;
-const END: &str = "]}";
-
 impl Queue {
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.events.number == 0
+        self.entries.is_empty() && self.events.list.is_empty()
     }
 
     pub(super) fn added(&self) -> u64 {
@@ -42,34 +37,34 @@ impl Queue {
     }
 
     /// Adds an event, as JSON.
-    pub(super) fn push_event(&mut self, event: &str) {
+    pub(super) fn push_event(&mut self, event: String) {
         let events = &mut self.events;
-        if events.number == 0 {
+        if events.list.is_empty() {
             events.place = self.entries.len();
-            events.json.push_str(START);
-        } else {
-            events.json.push(',');
         }
-        events.json.push_str(event);
-        events.number += 1;
+        events.list.push(event);
         self.added += 1;
-        if events.number == EVENTS_PER_ENTRY {
+        if events.list.len() as u64 == EVENTS_PER_ENTRY {
             self.end_events();
         }
     }
 
     /// Has the next event begin an entry of its own.
     pub(super) fn end_events(&mut self) {
-        let Events {
-            mut json,
-            number,
-            place,
-        } = std::mem::take(&mut self.events);
-        if number > 0 {
-            json.push_str(END);
+        let Events { list, place } = std::mem::take(&mut self.events);
+        if !list.is_empty() {
+            let json = format!(r#"{{"events":[{}]}}"#, list.join(","));
             let entry = Entry::new(EntryContent::Step(json.into()));
             self.entries.insert(place, entry);
         }
+    }
+
+    /// Takes the events for which a condition holds, of those that share an entry with the next one.
+    pub(super) fn take_events(&mut self, is_taken: impl Fn(&str) -> bool) -> Vec<String> {
+        let events = std::mem::take(&mut self.events.list);
+        let (taken, kept) = events.into_iter().partition(|event| is_taken(event));
+        self.events.list = kept;
+        taken
     }
 
     /// Takes all entries.
@@ -104,9 +99,9 @@ mod tests {
     fn events_share_the_entry_of_the_first() {
         let mut queue = Queue::default();
         queue.push(entry("1"));
-        queue.push_event("2");
+        queue.push_event("2".to_owned());
         queue.push(entry("3"));
-        queue.push_event("4");
+        queue.push_event("4".to_owned());
         assert_eq!(queue.added(), 4);
         assert_eq!(taken(&mut queue), ["1", r#"{"events":[2,4]}"#, "3"]);
         assert!(queue.is_empty());
@@ -116,22 +111,35 @@ mod tests {
     #[test]
     fn events_after_a_retraction_are_stored_after_it() {
         let mut queue = Queue::default();
-        queue.push_event("1");
+        queue.push_event("1".to_owned());
         queue.end_events();
         queue.push(entry("2"));
-        queue.push_event("3");
+        queue.push_event("3".to_owned());
         let expected = [r#"{"events":[1]}"#, "2", r#"{"events":[3]}"#];
         assert_eq!(taken(&mut queue), expected);
     }
 
     #[test]
+    fn events_are_taken_out_and_put_in_again() {
+        let mut queue = Queue::default();
+        for event in ["1", "2", "3"] {
+            queue.push_event(event.to_owned());
+        }
+        queue.push(entry("4"));
+        assert_eq!(queue.take_events(|event| event != "2"), ["1", "3"]);
+        assert!(!queue.is_empty());
+        queue.push_event("5".to_owned());
+        assert_eq!(taken(&mut queue), [r#"{"events":[2,5]}"#, "4"]);
+    }
+
+    #[test]
     fn entries_that_are_put_back_come_first() {
         let mut queue = Queue::default();
-        queue.push_event("1");
+        queue.push_event("1".to_owned());
         queue.push(entry("2"));
         let entries = queue.take();
         queue.push(entry("3"));
-        queue.push_event("4");
+        queue.push_event("4".to_owned());
         queue.put_back(entries);
         let expected = [r#"{"events":[1]}"#, "2", "3", r#"{"events":[4]}"#];
         assert_eq!(taken(&mut queue), expected);
@@ -141,7 +149,7 @@ mod tests {
     fn an_entry_has_a_bounded_number_of_events() {
         let mut queue = Queue::default();
         for _ in 0..2 * EVENTS_PER_ENTRY + 1 {
-            queue.push_event("0");
+            queue.push_event("0".to_owned());
         }
         let numbers = taken(&mut queue);
         let numbers = numbers.iter().map(|json| json.matches('0').count() as u64);

@@ -37,8 +37,10 @@ pub(super) struct State {
     pub(super) ahead: FxHashSet<StepKey>,
     /// The recorded steps that are in a part of the log that is not read yet.
     pub(super) ahead_in_log: FxHashSet<StepKey>,
-    /// The steps of the log, and the signals of its waits.
+    /// The steps of the log that the store has, and the signals of its waits.
     pub(super) in_log: FxHashSet<StepKey>,
+    /// The number of entries of steps that the store has of the part of the log that is not read yet: the first ones.
+    pub(super) stored_of_log: usize,
     waits_in_log: Vec<Vec<u64>>,
     /// The number of waits that the run has left in earlier logs.
     resumed_before: usize,
@@ -95,6 +97,7 @@ impl State {
             ahead: FxHashSet::default(),
             ahead_in_log: FxHashSet::default(),
             in_log: FxHashSet::default(),
+            stored_of_log: 0,
             waits_in_log: Vec::new(),
             resumed_before: 0,
             begun: FxHashSet::default(),
@@ -217,7 +220,7 @@ impl State {
     /// Reads the events of the entry at a position.
     fn read_events(&mut self, position: u64, events: &[Box<RawValue>]) {
         for (position, event) in positions_in(position).zip(events) {
-            match StepOfEvent::of(event) {
+            match StepOfEvent::of(event.get()) {
                 Some(step) => self.parts.add(position, step),
                 None => {
                     self.parts.add_other();
@@ -227,8 +230,9 @@ impl State {
         }
     }
 
-    /// Takes note of an entry that the log of the run has, or would have had next.
+    /// Takes note of an entry that the log of the run has.
     fn take_note_of_log(&mut self, entry: JournalEntry) {
+        self.stored_of_log += usize::from(entry.is_of_step());
         let key = match entry {
             JournalEntry::Step(key, _) => {
                 self.ahead_in_log.insert(key.clone());

@@ -30,6 +30,11 @@ enum Waits {
 }
 
 impl RunJournal {
+    /// Waits until something waits to be written.
+    pub(crate) async fn unwritten(&self) {
+        self.until(|state| !state.queue.is_empty()).await;
+    }
+
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
         let added = self.state().queue.added();
@@ -79,7 +84,7 @@ impl RunJournal {
         if let (RunStatus::Failed { .. } | RunStatus::Cancelled, Some(event)) =
             (&status, last_event)
         {
-            self.state().queue.push_event(&event);
+            self.state().queue.push_event(event);
         }
         let release = Release {
             status,
@@ -104,7 +109,10 @@ impl RunJournal {
 
     /// Does something in a task of its own, which ends also if nobody waits for it any more: entries that were taken from
     /// the queue are written.
-    async fn in_task<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, DurableError>
+    pub(super) async fn in_task<T, F>(
+        &self,
+        work: impl FnOnce(Self) -> F,
+    ) -> Result<T, DurableError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, DurableError>> + Send + 'static,
@@ -134,6 +142,9 @@ impl RunJournal {
         let (entries, added, mut revision, number, is_stale) = {
             let mut state = self.state();
             state.commits += 1;
+            if release.is_some() {
+                state.queue_rest_of_log(id)?;
+            }
             let entries = state.queue.take();
             // Stores keep an index of leases, so that each extension costs.
             let extended = state.extended.map(|extended| extended.elapsed());

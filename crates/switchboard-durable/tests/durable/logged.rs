@@ -1,5 +1,6 @@
 //! Runs on an engine with a log of its own, which compares the calls of an execution with those of the one before.
 
+mod behind;
 pub(crate) mod engine;
 mod retries;
 

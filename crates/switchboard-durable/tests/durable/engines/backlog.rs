@@ -262,6 +262,8 @@ async fn a_run_that_dbos_has_given_up_stops_and_goes_on_when_it_is_resumed() {
     run.resume().await.unwrap();
     let text = timeout(LONG, ended(&run)).await.unwrap();
     assert_eq!(text.as_deref(), Some("re: Hi"));
+    let log = run.record().await.unwrap().log;
+    assert_eq!(log, 0, "the steps that DBOS has are not taken again");
 }
 
 /// Lets DBOS believe that a workflow was executed so often that the next time is too much.
