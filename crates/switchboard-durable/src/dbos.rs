@@ -19,13 +19,13 @@ use switchboard_core::conversation::{Conversations, to_millis};
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
+use crate::drain::{Stage, Work};
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 use crate::sweep::{self, Swept};
-use crate::work::{Stage, Work};
 
 mod local_runs;
 mod names;

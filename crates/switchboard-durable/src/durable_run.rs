@@ -9,7 +9,8 @@ use switchboard_core::{Error, RunResult};
 
 use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
-use crate::events::{Overdue, POLL, RunEvents};
+use crate::events::{POLL, RunEvents};
+use crate::overdue::Overdue;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::DeletedRuns;
 use crate::runner::DurableRunner;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_core::StreamEvent;
@@ -13,12 +13,9 @@ use crate::active_runs::ActiveRuns;
 use crate::engine::Engine;
 use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
+use crate::overdue::Overdue;
 use crate::record::RunRecord;
 use crate::run_store::{RunStore, to_record};
-
-/// The first pause between two attempts to have a run executed that is due, which doubles, and the longest: it may be
-/// waiting for an earlier run of its conversation.
-const SUBMIT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// The pause between two looks at a run that another process may have.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
@@ -89,35 +86,6 @@ struct Page {
     entries: Vec<(u64, JournalEntry)>,
     /// The position after the last entry.
     end: u64,
-}
-
-/// Has a run executed that is due and that no process has, for somebody who waits for it.
-#[derive(Default)]
-pub(crate) struct Overdue {
-    /// The time of the next attempt, and the pause after it.
-    next: Option<(Instant, Duration)>,
-}
-
-impl Overdue {
-    pub(crate) async fn look(
-        &mut self,
-        engine: &dyn Engine,
-        record: &RunRecord,
-    ) -> Result<(), DurableError> {
-        if !record.is_overdue() {
-            self.next = None;
-            return Ok(());
-        }
-        let (first, longest) = SUBMIT_PAUSES;
-        // One that has just become due is about to be executed.
-        let (at, pause) = *self.next.get_or_insert((Instant::now() + first, first));
-        if at <= Instant::now() {
-            let pause = (pause * 2).min(longest);
-            self.next = Some((Instant::now() + pause, pause));
-            engine.submit(record).await?;
-        }
-        Ok(())
-    }
 }
 
 impl RunEvents {

@@ -1,13 +1,14 @@
 //! Driving a run with its journal, from its start or from where it was.
 
+mod logged;
 mod outcome;
+mod stored;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_core::callback::BoxFuture;
-use switchboard_core::conversation::now;
 use switchboard_core::journal::JournalHandle;
 use switchboard_core::run::RunStatus as Status;
 use switchboard_core::{Error, ErrorKind, EventKind, Run, RunResult, RunStream, Runner};
@@ -19,17 +20,14 @@ use crate::engine::{Engine, StepLog};
 use crate::entry::Signal;
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execute, Execution};
-use crate::journal::{End, Recorded, RunJournal};
-use crate::order::{KEPT, LONGEST_WAIT, Turn, Waiting};
+use crate::journal::{Recorded, RunJournal};
+use crate::order::{Turn, Waiting};
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 use crate::teams::Teams;
 
 /// The time that events wait for others to be written with.
 const EVENT_PAUSE: Duration = Duration::from_millis(50);
-
-/// The time in which runs on an engine with a log show that they are executed.
-const LOGGED_LEASE: Duration = Duration::from_secs(30);
 
 /// Drives runs of teams.
 pub(crate) struct TeamExecutor<C> {
@@ -46,68 +44,7 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
         lease: Duration,
         run: ActiveRun,
     ) -> BoxFuture<'a, Result<bool, DurableError>> {
-        Box::pin(async move {
-            let turn = self.take_conversation(runs, &run, false).await?;
-            match turn {
-                Turn::Later(time) => {
-                    runs.put_off(&run.id, time).await?;
-                    return Ok(false);
-                }
-                Turn::Behind => return Ok(true),
-                Turn::Taken | Turn::NotTaken => {}
-            }
-            let is_taken = turn == Turn::Taken;
-            let (journal, start) = match RunJournal::take(runs, &run, lease).await {
-                // It has ended since: nobody else has the conversation for it.
-                Err(error) if is_taken && error.kind() == DurableErrorKind::NotWaiting => {
-                    let (_, record) = runs.head(&run.id).await?;
-                    runs.release_conversation(&record).await;
-                    return Err(error);
-                }
-                taken => taken?,
-            };
-            journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
-            let after = match journal.pause_after_interruption() {
-                Some(time) => After::Pause {
-                    reason: Some("it was interrupted several times in a row".to_owned()),
-                    failures: journal.failures(),
-                    time,
-                },
-                None => {
-                    let driven = self.drive_stored(runs, &journal, &start, &run, is_taken);
-                    driven.await?
-                }
-            };
-            let record = journal.record();
-            match after {
-                After::Status(status) => {
-                    // If it is not stored, the conversation stays with the run, which another process may have.
-                    let may_be_resumed = matches!(status, RunStatus::Stopped { .. });
-                    journal.release(status, 0, None).await?;
-                    runs.release_conversation(&record).await;
-                    return Ok(!may_be_resumed);
-                }
-                After::Pause {
-                    reason,
-                    failures,
-                    time,
-                } => {
-                    runs.keep_conversation(&record, time + KEPT).await;
-                    let pending = RunStatus::Pending { reason };
-                    journal.release(pending, failures, Some(time)).await?;
-                }
-                After::Timer(pause) => {
-                    let time = pause.until.duration_since(now()).unwrap_or_default();
-                    runs.keep_conversation(&record, time + KEPT).await;
-                    let pending = RunStatus::Pending {
-                        reason: Some(pause.reason),
-                    };
-                    journal.release(pending, 0, Some(time)).await?;
-                }
-                After::Nothing => {}
-            }
-            Ok(false)
-        })
+        Box::pin(self.take_and_drive_stored(runs, lease, run))
     }
 
     fn execute_logged<'a>(
@@ -116,7 +53,7 @@ impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
         run: ActiveRun,
         log: &'a mut dyn StepLog,
     ) -> BoxFuture<'a, Result<Execution, DurableError>> {
-        Box::pin(self.drive_logged(runs, run, log))
+        Box::pin(self.take_and_drive_logged(runs, run, log))
     }
 }
 
@@ -139,214 +76,6 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             team.is_ok_and(|team| has_conversation(team))
         };
         waiting.take_conversation(has_conversation).await
-    }
-
-    /// Drives a run whose steps lie in the store until it ends, waits or pauses.
-    async fn drive_stored(
-        &self,
-        runs: &RunStore,
-        journal: &RunJournal,
-        start: &RawValue,
-        active: &ActiveRun,
-        mut is_taken: bool,
-    ) -> Result<After, DurableError> {
-        if journal.end().is_some() {
-            return Ok(self.after(journal, None));
-        }
-        let mut run = match self.begin(journal, start) {
-            Ok(run) => run,
-            Err(after) => return Ok(after),
-        };
-        let runner = match self.runner_with(runs, journal) {
-            Ok(runner) => runner,
-            Err(after) => return Ok(after),
-        };
-        let mut waits = 0;
-        loop {
-            let runner = begin_with(&runner, std::mem::take(&mut is_taken));
-            let waiting = match self.drive(&runner, journal, run, active).await {
-                Driven::Waiting(result) if journal.end().is_none() => result,
-                driven => return Ok(self.after(journal, Some(driven))),
-            };
-            run = waiting.into_run();
-            loop {
-                let Some(signals) = journal.signals(waits).await? else {
-                    let interruptions = run.interruptions();
-                    let waiting = RunStatus::Waiting { interruptions };
-                    if journal.release(waiting, 0, None).await? {
-                        return Ok(After::Nothing);
-                    }
-                    if journal.end().is_some() {
-                        return Ok(self.after(journal, None));
-                    }
-                    continue;
-                };
-                apply(&mut run, signals);
-                waits += 1;
-                // Signals that fit nothing that waits leave the run waiting.
-                if is_decided(&run) {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Drives a run whose steps lie in the log of an engine until it ends.
-    async fn drive_logged(
-        &self,
-        runs: &RunStore,
-        active: ActiveRun,
-        log: &mut dyn StepLog,
-    ) -> Result<Execution, DurableError> {
-        let is_ordered = log.is_ordered();
-        let mut is_taken = loop {
-            match self.take_conversation(runs, &active, is_ordered).await? {
-                Turn::Taken => break true,
-                Turn::NotTaken => break false,
-                // The log has a task for it anyway.
-                Turn::Later(_) | Turn::Behind => active.pause(LONGEST_WAIT).await,
-            }
-        };
-        let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
-        let (journal, start) = match taken {
-            // Its last step was to store how it has ended.
-            Err(error) if error.kind() == DurableErrorKind::NotWaiting => {
-                if log.is_compared() {
-                    let ended = RunJournal::reopen_logged(runs, &active, LOGGED_LEASE);
-                    let (journal, start) = ended.await?;
-                    while let After::Timer(pause) = self
-                        .drive_with_log(runs, &journal, &start, &active, log, false)
-                        .await?
-                    {
-                        journal.pause_in_log(log, &pause).await?;
-                    }
-                    runs.release_conversation(&journal.record()).await;
-                }
-                return Ok(Execution::Ended);
-            }
-            Err(error) if error.kind() == DurableErrorKind::Damaged => {
-                let reason = error.to_string();
-                return Ok(Execution::Stopped { reason });
-            }
-            taken => taken?,
-        };
-        journal.set_limits(self.teams.max_failures, self.teams.max_interruptions);
-        loop {
-            let after = self
-                .drive_with_log(
-                    runs,
-                    &journal,
-                    &start,
-                    &active,
-                    log,
-                    std::mem::take(&mut is_taken),
-                )
-                .await?;
-            match after {
-                After::Status(status) => {
-                    let execution = match &status {
-                        RunStatus::Stopped { reason } => Execution::Stopped {
-                            reason: reason.clone(),
-                        },
-                        _ => Execution::Ended,
-                    };
-                    journal.release(status, 0, None).await?;
-                    runs.release_conversation(&journal.record()).await;
-                    return Ok(execution);
-                }
-                After::Nothing => return Ok(Execution::Taken),
-                After::Timer(pause) => {
-                    let time = pause.until.duration_since(now()).unwrap_or_default();
-                    runs.keep_conversation(&journal.record(), time + KEPT).await;
-                    journal.pause_in_log(log, &pause).await?;
-                    journal.begin_again().await?;
-                }
-                After::Pause { .. } if matches!(journal.end(), Some(End::Draining)) => {
-                    if let Err(error) = journal.flush().await {
-                        tracing::debug!(%error, "the last events are stored by the next process");
-                    }
-                    return Ok(Execution::Draining);
-                }
-                After::Pause {
-                    reason,
-                    failures,
-                    time,
-                } => {
-                    tracing::info!(run = active.id, reason, "a run pauses");
-                    journal.set_failures(failures);
-                    runs.keep_conversation(&journal.record(), time + KEPT).await;
-                    self.pause(&journal, &active, time).await;
-                    if self.active.is_draining() {
-                        return Ok(Execution::Draining);
-                    }
-                    journal.begin_again().await?;
-                }
-            }
-        }
-    }
-
-    /// Waits before a retry, unless the run is cancelled or resumed or this process takes no further steps. The run shows that
-    /// it is executed meanwhile.
-    async fn pause(&self, journal: &RunJournal, active: &ActiveRun, time: Duration) {
-        let mut pause = std::pin::pin!(tokio::time::sleep(time));
-        let mut over = std::pin::pin!(journal.over());
-        let renewal = journal.lease() / 3;
-        while !self.active.is_draining() {
-            tokio::select! {
-                () = pause.as_mut() => return,
-                () = over.as_mut() => return,
-                () = journal.woken() => return,
-                () = active.wake.notified() => {}
-                () = tokio::time::sleep(renewal) => {}
-            }
-            journal.extend_soon();
-        }
-    }
-
-    async fn drive_with_log(
-        &self,
-        runs: &RunStore,
-        journal: &RunJournal,
-        start: &RawValue,
-        active: &ActiveRun,
-        log: &mut dyn StepLog,
-        mut is_taken: bool,
-    ) -> Result<After, DurableError> {
-        let mut run = match self.begin(journal, start) {
-            Ok(run) => run,
-            Err(after) => return Ok(after),
-        };
-        let runner = match self.runner_with(runs, journal) {
-            Ok(runner) => runner,
-            Err(after) => return Ok(after),
-        };
-        let mut waits = 0;
-        loop {
-            let runner = begin_with(&runner, std::mem::take(&mut is_taken));
-            let drive = async {
-                let driven = self.drive(&runner, journal, run, active).await;
-                // The state of a run that is done says enough for the log.
-                let is_done = matches!(driven, Driven::Done(_));
-                if !is_done && let Err(error) = journal.finish_log().await {
-                    tracing::debug!(%error, "the end of a drive is not recorded");
-                }
-                driven
-            };
-            let waiting = match journal.with_log(log, drive).await {
-                Driven::Waiting(result) if !journal.stops() => result,
-                driven => return Ok(self.after(journal, Some(driven))),
-            };
-            run = waiting.into_run();
-            while !is_decided(&run) {
-                let interruptions = run.interruptions();
-                let signals = journal.wait_in_log(log, waits, interruptions).await?;
-                waits += 1;
-                if signals.is_empty() {
-                    return Ok(self.after(journal, None));
-                }
-                apply(&mut run, signals);
-            }
-        }
     }
 
     /// The run as it began.

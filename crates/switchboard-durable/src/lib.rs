@@ -40,6 +40,8 @@
 mod active_runs;
 #[cfg(feature = "dbos")]
 mod dbos;
+#[cfg(any(feature = "restate", feature = "dbos"))]
+mod drain;
 mod durable_run;
 mod embedded;
 mod engine;
@@ -51,6 +53,7 @@ mod executor;
 mod journal;
 mod message_queues;
 mod order;
+mod overdue;
 mod record;
 #[cfg(feature = "restate")]
 mod restate;
@@ -59,8 +62,6 @@ mod runner;
 #[cfg(any(feature = "restate", feature = "dbos"))]
 mod sweep;
 mod teams;
-#[cfg(any(feature = "restate", feature = "dbos"))]
-mod work;
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]

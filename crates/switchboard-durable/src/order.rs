@@ -8,7 +8,7 @@ use switchboard_core::conversation::now;
 use crate::active_runs::{ActiveRun, ActiveRuns};
 use crate::engine::Engine;
 use crate::error::{DurableError, DurableErrorKind};
-use crate::events::Overdue;
+use crate::overdue::Overdue;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 

@@ -13,13 +13,13 @@ use restate_sdk::discovery::ServiceName;
 use switchboard_core::callback::BoxFuture;
 use switchboard_core::conversation::Conversations;
 
+use crate::drain::Work;
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
 use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 use crate::sweep::{self, Swept};
-use crate::work::Work;
 
 mod client;
 mod service;

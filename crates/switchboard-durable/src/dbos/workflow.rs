@@ -9,11 +9,11 @@ use switchboard_core::conversation::now;
 
 use super::DbosEngine;
 use super::local_runs::LocalRuns;
+use crate::drain::{Stage, StageWatch};
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
 use crate::run_store::RunStore;
-use crate::work::{Stage, StageWatch};
 
 /// The topic of messages that wake a run.
 pub(super) const TOPIC: &str = "wake";

@@ -4,7 +4,7 @@
 //! has the next batch read. Once there are none left, effects take place, and each batch has the entries that were made
 //! since the one before.
 //!
-//! The store gets the steps after the log, some at once, for results, for readers, and for the log that follows if the run stops
+//! The store gets the steps after the log, several at once, for results, for readers, and for the log that follows if the run stops
 //! and is resumed. It has the first ones of the log; a process that takes the run after a crash adds the others.
 
 use std::sync::Arc;

@@ -22,11 +22,11 @@ use tokio::task::JoinSet;
 
 use super::Settings;
 use super::client::Client;
+use crate::drain::{InProgress, Stage, StageWatch};
 use crate::engine::{BeginWait, NewBatch, StepLog, is_empty_batch};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::{Execution, Executor};
 use crate::run_store::RunStore;
-use crate::work::{InProgress, Stage, StageWatch};
 
 /// The start of the names of virtual objects, whose keys are conversations.
 const OBJECT: &str = "SwitchboardConversation";
