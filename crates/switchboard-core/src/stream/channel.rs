@@ -128,13 +128,19 @@ impl EventChannel {
     /// Takes the oldest event.
     pub(super) fn take(&self) -> Option<StreamEvent> {
         let (event, senders) = {
-            let mut state = lock(&self.0);
+            let mut guard = lock(&self.0);
+            let state = &mut *guard;
             let (event, run) = state.queue.pop_front()?;
             state.run = run.upgrade().or(state.run.take());
             if event.is_progress() {
                 state.queued_progress -= 1;
             } else {
                 state.taken += 1;
+            }
+            // Whoever reads the stream polls the run before it waits again. A task that wakes itself would be polled once more,
+            // and another thread would be woken to take it over.
+            if let Some(listener) = &state.listener {
+                state.senders.retain(|sender| !listener.will_wake(sender));
             }
             (event, std::mem::take(&mut state.senders))
         };

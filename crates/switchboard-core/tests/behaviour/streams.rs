@@ -15,11 +15,11 @@ mod turn_by_turn;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use futures_util::task::AtomicWaker;
+use futures_util::task::{ArcWake, AtomicWaker, waker};
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelEvent, Usage};
@@ -153,6 +153,35 @@ async fn a_run_stream_implements_stream() {
             "message_output_created"
         ]
     );
+}
+
+/// Counts how often it is woken.
+#[derive(Debug, Default)]
+struct Wakes(AtomicUsize);
+
+impl ArcWake for Wakes {
+    fn wake_by_ref(this: &Arc<Self>) {
+        this.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_task_that_reads_a_stream_does_not_wake_itself() {
+    let b: Agent = Agent::new("B");
+    let a = Agent::new("A").handoff(&b);
+    let model = ScriptedModel::new()
+        .call("transfer_to_b", "{}")
+        .say("Seven.");
+    let mut stream = Runner::new(&a).model(model).stream("How many?");
+    let wakes: Arc<Wakes> = Arc::default();
+    let waker = waker(wakes.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut events = 0;
+    while let Poll::Ready(Some(_)) = stream.poll_next_unpin(&mut context) {
+        events += 1;
+    }
+    assert!(events > 8, "{events}");
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
 }
 
 /// A model that keeps the connection open after its answer.
