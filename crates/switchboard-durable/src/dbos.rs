@@ -252,13 +252,22 @@ impl DbosEngine {
             && run.team.as_deref() == self.executor.team()
             && !self.executor.is_draining()
         {
-            let workflow_id = self.names.workflow_id(run);
-            let options = StartOptions {
-                workflow_id: Some(&workflow_id),
-                ..StartOptions::default()
+            let (workflow_id, id) = (self.names.workflow_id(run), run.id.clone());
+            // In a task of its own: a workflow that is started within another one is a step of that.
+            let started = tokio::spawn(async move {
+                let options = StartOptions {
+                    workflow_id: Some(&workflow_id),
+                    ..StartOptions::default()
+                };
+                launched.workflow.start_with(id, options).await.map(drop)
+            });
+            return match started.await {
+                Ok(started) => started.map_err(|error| failed(&error)),
+                Err(error) => Err(DurableError::new(
+                    DurableErrorKind::Engine,
+                    format!("DBOS: {error}"),
+                )),
             };
-            let started = launched.workflow.start_with(run.id.clone(), options).await;
-            return started.map(drop).map_err(|error| failed(&error));
         }
         self.enqueue(run).await
     }
@@ -395,7 +404,7 @@ impl Swept for DbosEngine {
         turns::group(run)
     }
 
-    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<bool, DurableError>> {
         Box::pin(async move {
             if run.waits_in_log() {
                 // Once for the time at which it is due.
@@ -403,18 +412,18 @@ impl Swept for DbosEngine {
                 let time = run.due.map(to_millis).unwrap_or_default();
                 let key = format!("{}/{time}", names.workflow_id(run));
                 self.send_wake(run, Some(&key)).await?;
-                return self.resume(run).await;
+                return self.resume(run).await.map(|()| true);
             }
             let Some(run) = self.in_turn(run).await? else {
-                return Ok(());
+                return Ok(false);
             };
             match self.enqueue(&run).await {
                 Err(_) if self.is_given_up(&run).await? => {
                     self.runs.stop(&run, GIVEN_UP.to_owned()).await?;
                     self.submit_next(&run.id).await;
-                    Ok(())
+                    Ok(true)
                 }
-                queued => queued,
+                queued => queued.map(|()| true),
             }
         })
     }
@@ -432,7 +441,12 @@ impl Engine for DbosEngine {
             }
             match self.in_turn(run).await? {
                 Some(first) if first.id == run.id => self.start(run).await,
-                Some(earlier) => self.enqueue(&earlier).await,
+                Some(earlier) => {
+                    if let Err(error) = self.enqueue(&earlier).await {
+                        tracing::warn!(run = earlier.id, %error, "an earlier message cannot be submitted yet");
+                    }
+                    Ok(())
+                }
                 None => Ok(()),
             }
         })
@@ -442,9 +456,6 @@ impl Engine for DbosEngine {
         Box::pin(async move {
             if let RunStatus::Stopped { .. } = run.status {
                 let run = self.runs.record(&run.id).await?;
-                if run.waits_in_log() {
-                    return self.resume(&run).await;
-                }
                 return self.submit(&run).await;
             }
             self.executor.wake(&run.id);

@@ -85,8 +85,7 @@ impl RunRecord {
         matches!(self.status, RunStatus::Running {}) && is_leased
     }
 
-    /// Returns `true` if the run waits in the log of an engine, for a message or a time, or goes on with the log in which its
-    /// engine had stopped it.
+    /// Returns `true` if the run waits in the log of an engine, for a message or a time.
     #[cfg(any(feature = "restate", feature = "dbos"))]
     pub(crate) fn waits_in_log(&self) -> bool {
         // One that has not begun, or has stopped and was resumed, is pending without a reason.
@@ -194,12 +193,10 @@ pub(crate) struct StoredRecord {
     pub(crate) order: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) log: u32,
-    /// The position at which its log begins: earlier steps lie in the store, and later ones in both.
+    /// The position at which its log begins: earlier steps lie in the store, and later ones in the log and, but for the last
+    /// ones, in the store too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log_from: Option<u64>,
-    /// Set if its engine has stopped it: the store may lack the last steps of its log, with which it goes on.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) keeps_log: bool,
 }
 
 fn is_zero(number: &u32) -> bool {

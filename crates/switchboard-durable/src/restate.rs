@@ -230,12 +230,14 @@ impl Swept for RestateEngine {
         &self.executor
     }
 
-    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<bool, DurableError>> {
         Box::pin(async move {
             if run.waits_in_log() {
-                return self.wake(run).await;
+                self.wake(run).await?;
+            } else {
+                self.client.invoke(run).await?;
             }
-            self.client.invoke(run).await
+            Ok(true)
         })
     }
 }

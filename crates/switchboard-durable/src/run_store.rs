@@ -183,7 +183,6 @@ impl RunStore {
             order: u64::try_from(order.as_nanos()).unwrap_or(u64::MAX),
             log: 0,
             log_from: None,
-            keeps_log: false,
         };
         let start = JournalEntry::Start(run.start.clone());
         let mut commit = Commit::new(Expected::New, vec![stored(run.id, &start)?]);

@@ -45,8 +45,9 @@ pub(crate) trait Swept: Send + Sync {
         &run.id
     }
 
-    /// Submits a run that is due, or wakes it if it waits. Does nothing that was done before.
-    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>>;
+    /// Submits a run that is due, or wakes it if it waits. Does nothing that was done before. Returns `false` if the run is not
+    /// to be submitted yet.
+    fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<bool, DurableError>>;
 }
 
 /// Sees to the runs that are due, now and from then on, until it is dropped. `period` is the time between two sweeps, and the
@@ -142,7 +143,7 @@ impl Submitted {
         }
     }
 
-    /// Has a run that could not be submitted submitted by the next sweep.
+    /// Has a run that was not submitted seen to by the next sweep.
     fn forget(&mut self, group: &str, due: SystemTime) {
         self.again.remove(&(group.to_owned(), due));
     }
@@ -194,10 +195,13 @@ impl Sweep {
                 continue;
             }
             page.number += 1;
-            match engine.see_to(&run).await {
-                Ok(()) => failures = 0,
+            let seen_to = engine.see_to(&run).await;
+            if !matches!(seen_to, Ok(true)) {
+                submitted.forget(group, due);
+            }
+            match seen_to {
+                Ok(_) => failures = 0,
                 Err(error) => {
-                    submitted.forget(group, due);
                     tracing::warn!(run = run.id, %error, "a run that is due cannot be submitted; it is tried again");
                     failures += 1;
                     if failures == MAX_FAILURES {
@@ -268,7 +272,7 @@ mod tests {
             &self.executor
         }
 
-        fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        fn see_to<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<bool, DurableError>> {
             Box::pin(async {
                 let number = run.key.parse().unwrap();
                 self.seen.lock().unwrap().push(number);
@@ -276,7 +280,7 @@ mod tests {
                     let message = "the server refuses it";
                     return Err(DurableError::new(DurableErrorKind::Engine, message));
                 }
-                Ok(())
+                Ok(true)
             })
         }
     }

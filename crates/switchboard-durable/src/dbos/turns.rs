@@ -51,7 +51,7 @@ impl DbosEngine {
     }
 
     fn is_to_be_submitted(&self, run: &RunRecord) -> bool {
-        !run.has_begun && run.is_overdue() && self.executor.takes(run)
+        !run.has_begun && self.executor.takes(run)
     }
 }
 

@@ -42,6 +42,9 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
             Err(error) if error.kind() == DurableErrorKind::NotWaiting => {
                 if log.is_compared() {
                     self.make_again(runs, &active, log).await?;
+                } else if is_taken {
+                    let (_, record) = runs.head(&active.id).await?;
+                    runs.release_conversation(&record).await;
                 }
                 return Ok(Execution::Ended);
             }

@@ -49,16 +49,14 @@ impl AnswerParts {
         self.parts.retain(|part| !part.step.is_step(key));
     }
 
-    /// Keeps the reports of tools that are recorded. A tool does not wait until its reports are taken, so that some are stored
-    /// after its outcome.
-    pub(super) fn keep_late_reports<'a>(
+    /// Keeps the events of steps that are recorded, and that were stored after the outcome: a tool does not wait until its
+    /// reports are taken, and a guardrail may hold an answer back.
+    pub(super) fn keep_late_parts<'a>(
         &mut self,
         recorded: impl Iterator<Item = &'a StepKey> + Clone,
     ) {
-        self.parts.retain(|part| {
-            let is_report = matches!(part.step, StepOfEvent::Tool { .. });
-            !is_report || !recorded.clone().any(|key| part.step.is_step(key))
-        });
+        self.parts
+            .retain(|part| !recorded.clone().any(|key| part.step.is_step(key)));
     }
 
     /// Forgets events that were retracted.
@@ -113,11 +111,11 @@ impl StepOfEvent {
     pub(super) fn is_step(&self, key: &StepKey) -> bool {
         match self {
             Self::Model { call, turn } => {
-                let is_inside = match call {
+                let is_inside = || match call {
                     None => key.path.is_empty(),
                     Some(call) => key.path.ends_with(&format!(".{call}/")),
                 };
-                key.kind == StepKind::Model && is_inside && key.turn + 1 == *turn
+                key.kind == StepKind::Model && key.turn + 1 == *turn && is_inside()
             }
             Self::Tool { call } => {
                 let name = key.name.strip_suffix(call.as_str());

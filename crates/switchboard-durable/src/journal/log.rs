@@ -72,7 +72,7 @@ impl State {
         matches!(&self.steps, StepsIn::Log(log) if !log.is_at_end)
     }
 
-    /// Takes note that there is no recorded batch left. Steps that the store has and the log has not take place again.
+    /// Takes note that there is no recorded batch left.
     fn reach_end_of_log(&mut self) {
         if let Some(log) = self.log() {
             log.is_at_end = true;
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// Returns `true` if the store has no entry of a batch that the log has.
-    fn is_missing_in_store(&mut self) -> bool {
+    fn is_missing_in_store(&self) -> bool {
         let is_over = matches!(self.end, Some(End::Over));
         !is_over && (!self.is_replayed() || self.stored_of_log == 0)
     }
@@ -287,6 +287,10 @@ impl RunJournal {
             _ => None,
         });
         let steps: Vec<StepKey> = steps.collect();
+        if steps.is_empty() {
+            return Ok(entries);
+        }
+        self.check()?;
         let take = move |journal: &Self| {
             journal.state().queue.take_events(|event| {
                 let step = StepOfEvent::of(event);
@@ -371,6 +375,7 @@ impl RunJournal {
                 return Ok(state.signals_at(positions));
             }
         }
+        self.store_before_wait().await?;
         let this = self.clone();
         let begin: BeginWait = Arc::new(move |wake| {
             let (this, interruptions) = (this.clone(), interruptions.clone());
@@ -386,6 +391,16 @@ impl RunJournal {
                 Err(ended(&self.0.id, &end))
             }
         }
+    }
+
+    /// Stores the steps that the log has, before the calls of a wait: a process with another team asks for other steps then,
+    /// and is to find that out before its engine compares the calls.
+    async fn store_before_wait(&self) -> Result<(), DurableError> {
+        let is_behind = self.state().queue.has_entries();
+        if is_behind && !matches!(self.end(), Some(End::Over)) {
+            self.flush().await?;
+        }
+        Ok(())
     }
 
     /// Stores that the run waits, unless a message has come. Returns a batch with the messages.
@@ -440,6 +455,7 @@ impl RunJournal {
         log: &mut dyn StepLog,
         pause: &Pause,
     ) -> Result<(), DurableError> {
+        self.store_before_wait().await?;
         let is_replayed = self.state().pauses_until.is_some();
         if !is_replayed {
             // Tells executions that make the run again which call of the log comes next.

@@ -23,6 +23,11 @@ struct Events {
 }
 
 impl Queue {
+    /// Returns `true` if something else than events waits.
+    pub(super) fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.events.list.is_empty()
     }
@@ -44,22 +49,19 @@ impl Queue {
         }
         events.list.push(event);
         self.added += 1;
-        if events.list.len() as u64 == EVENTS_PER_ENTRY {
-            self.end_events();
-        }
     }
 
     /// Has the next event begin an entry of its own.
     pub(super) fn end_events(&mut self) {
         let Events { list, place } = std::mem::take(&mut self.events);
-        if !list.is_empty() {
-            let json = format!(r#"{{"events":[{}]}}"#, list.join(","));
+        for (at, events) in list.chunks(EVENTS_PER_ENTRY as usize).enumerate() {
+            let json = format!(r#"{{"events":[{}]}}"#, events.join(","));
             let entry = Entry::new(EntryContent::Step(json.into()));
-            self.entries.insert(place, entry);
+            self.entries.insert(place + at, entry);
         }
     }
 
-    /// Takes the events for which a condition holds, of those that share an entry with the next one.
+    /// Takes the events since [`end_events`](Self::end_events) for which a condition holds.
     pub(super) fn take_events(&mut self, is_taken: impl Fn(&str) -> bool) -> Vec<String> {
         let events = std::mem::take(&mut self.events.list);
         let (taken, kept) = events.into_iter().partition(|event| is_taken(event));

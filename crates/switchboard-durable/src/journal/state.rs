@@ -255,8 +255,9 @@ impl State {
     pub(super) fn did_instead_of(&self, key: &StepKey) -> Option<String> {
         // Hooks watch a run, and may come and go while it is interrupted.
         let is_later = |ahead: &&StepKey| {
-            // Guardrails may run beside the model.
-            let is_before_model = key.kind == StepKind::Model && ahead.kind != StepKind::Guardrail;
+            // Guardrails may run beside the model, with steps of their own.
+            let is_beside_model = matches!(ahead.kind, StepKind::Guardrail | StepKind::Code);
+            let is_before_model = key.kind == StepKind::Model && !is_beside_model;
             let follows = ahead.turn > key.turn || (is_before_model && ahead.turn == key.turn);
             ahead.path == key.path && follows && ahead.kind != StepKind::Hook
         };
@@ -288,7 +289,7 @@ impl State {
                 self.begun.remove(&key);
             }
             JournalEntry::Unknown(key) => {
-                // An outcome that the store has, and the log had not, does not count.
+                // An outcome that the log of before had not, and the store has, does not count.
                 self.outcomes.remove(&key);
                 self.ahead.remove(&key);
                 self.unknown.insert(key);
@@ -310,7 +311,7 @@ impl State {
 
     /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again.
     pub(super) fn retract_parts(&mut self, id: &str) -> Result<(), DurableError> {
-        self.parts.keep_late_reports(self.outcomes.keys());
+        self.parts.keep_late_parts(self.outcomes.keys());
         // Events that come after the retraction are stored after it.
         self.queue.end_events();
         for (from, to) in self.parts.take_ranges() {

@@ -52,6 +52,7 @@ impl Journal for RunJournal {
         if repeat == Repeat::AtMostOnce {
             self.append([JournalEntry::Begun(key.clone())]).await?;
         }
+        self.store_log_before(key, repeat).await?;
         // The outcome of what has taken place is recorded also if the run cannot go on.
         let entry = match effect.await {
             Outcome::Value(outcome) => {
@@ -102,6 +103,20 @@ impl RunJournal {
         Known::Nothing
     }
 
+    /// Stores the steps that the log has, before an effect outside: if the run stops in a process that cannot read the log to
+    /// its end, with another version of the team, and is resumed with a new log, no step before the last one takes place again.
+    async fn store_log_before(&self, key: &StepKey, repeat: Repeat) -> Result<(), DurableError> {
+        let has_effect = key.kind != StepKind::Model && repeat != Repeat::Idempotent;
+        let is_behind = {
+            let state = self.state();
+            state.is_logged() && state.queue.has_entries()
+        };
+        if has_effect && is_behind {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
     /// Checks that a step that is not recorded is one that the journal can go on with.
     fn begin(&self, key: &StepKey) -> Result<(), DurableError> {
         let mut state = self.state();
@@ -124,8 +139,8 @@ impl RunJournal {
         Ok(())
     }
 
-    /// Returns `true` for a hook that a log has not which is still read. All that it has is in the store too, so that a run
-    /// that takes other steps than before is found out before its engine compares them with its own journal.
+    /// Returns `true` for a hook that a log has not which is still read. The store has what it has, but for the last steps, so
+    /// that a run that takes other steps than before is found out before its engine compares them with its own journal.
     ///
     /// # Errors
     /// An error for another step: the run has diverged.

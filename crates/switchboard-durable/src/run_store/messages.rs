@@ -9,9 +9,6 @@ use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::{RunRecord, RunStatus};
 
-/// The reason for which a run is pending that goes on with the log that it has.
-const RESUMED: &str = "it was resumed";
-
 impl RunStore {
     /// Cancels a run. One that a process has, or that waits in the log of an engine under a name, ends as soon as it
     /// learns of it, which takes some seconds if nobody wakes it ([`DurableRun::cancel`](crate::DurableRun::cancel) does); any
@@ -40,7 +37,7 @@ impl RunStore {
         }
     }
 
-    /// Stops a run that is due and that its engine does not execute any more, unless it has changed meanwhile. It keeps its log.
+    /// Stops a run that is due and that its engine does not execute any more, unless it has changed meanwhile.
     #[cfg(feature = "dbos")]
     pub(crate) async fn stop(&self, run: &RunRecord, reason: String) -> Result<(), DurableError> {
         let (head, mut stored_record) = self.head(&run.id).await?;
@@ -49,7 +46,6 @@ impl RunStore {
         }
         tracing::warn!(run = run.id, reason, "a run is stopped");
         stored_record.status = RunStatus::Stopped { reason };
-        stored_record.keeps_log = true;
         let entry = stored(&run.id, &JournalEntry::Released)?;
         let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
         commit.details = Some(details(&run.id, &stored_record)?);
@@ -89,14 +85,9 @@ impl RunStore {
             let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
             (commit.run, commit.number) = (name.clone(), 1);
             if let RunStatus::Stopped { .. } = record.status {
-                let reason = if std::mem::take(&mut stored_record.keeps_log) {
-                    Some(RESUMED.to_owned())
-                } else {
-                    stored_record.log += 1;
-                    stored_record.log_from = Some(head.revision.next);
-                    None
-                };
-                stored_record.status = RunStatus::Pending { reason };
+                stored_record.status = RunStatus::Pending { reason: None };
+                stored_record.log += 1;
+                stored_record.log_from = Some(head.revision.next);
                 commit.details = Some(details(id, &stored_record)?);
             }
             if !matches!(record.status, RunStatus::Running { .. }) {

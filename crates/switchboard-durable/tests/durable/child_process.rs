@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use switchboard_core::conversation::Conversations;
 use switchboard_durable::{DurableRunner, Embedded, Teams};
 use switchboard_sessions::{Durability, PostgresOptions, SqliteStore};
@@ -21,6 +21,9 @@ const FOLDER: &str = "SWITCHBOARD_TEST_FOLDER";
 const STORE: &str = "SWITCHBOARD_TEST_STORE";
 const RUNS: &str = "SWITCHBOARD_TEST_RUNS";
 const KILL: &str = "SWITCHBOARD_TEST_KILL";
+
+/// The number of runs that a process has at once. It takes all of them anew before it is killed.
+const AT_ONCE: usize = 16;
 
 /// A command that runs conversations and kills itself at a moment that the number of earlier kills determines.
 pub(crate) fn child(folder: &Path, store: Option<&str>, runs: u64, kills: u64) -> Command {
@@ -135,7 +138,8 @@ async fn run_until_killed() {
             }
         }
     });
-    for record in join_all(all).await {
+    let mut all = stream::iter(all).buffer_unordered(AT_ONCE);
+    while let Some(record) = all.next().await {
         assert!(record.is_ended(), "{record:?}");
     }
 }

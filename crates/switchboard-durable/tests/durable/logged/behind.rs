@@ -9,11 +9,13 @@ use switchboard_core::model::ModelEvent;
 use switchboard_core::{
     Agent, EventKind, Item, Model, ModelRequest, ModelResponse, Runner, Tool, tool,
 };
-use switchboard_durable::{DurableRun, DurableRunner, RunEvent, RunStatus};
+use switchboard_durable::{DurableRun, DurableRunner, RunEvent, RunStatus, Teams};
 use tokio::time::sleep;
 
 use super::engine::Logged;
+use super::{busy_team, noting};
 use crate::fault_store::{FaultStore, Moment};
+use crate::world::{check_effects, decide_until_ended};
 
 /// The number of turns, of which each but the last calls a tool.
 const TURNS: usize = 3;
@@ -136,6 +138,45 @@ async fn what_a_step_has_shown_counts_once_wherever_its_process_ends() {
     }
 }
 
+/// A run whose process is gone at a batch, that stops in one with another version of the team, and is resumed in one with its
+/// own.
+#[tokio::test]
+async fn a_run_that_stops_before_its_log_is_read_repeats_no_effect_when_it_is_resumed() {
+    let mut number_stopped = 0;
+    for at in 1.. {
+        let store = Conversations::in_memory();
+        let (note, notes) = noting();
+        let settings = Logged::new(&store, Some((at, Moment::AfterWrite)));
+        let versioned = |version: &str| Teams::new(busy_team(&note)).version(version);
+        let first = DurableRunner::new(settings.clone(), versioned("1"));
+        let run = first.start("talk", "m1", "Hello").await.unwrap();
+        let has_ended = tokio::select! {
+            ended = run.wait() => ended.unwrap().is_ended(),
+            () = settings.crashed.notified() => false,
+        };
+        if has_ended {
+            break;
+        }
+        let other = DurableRunner::new(settings.after_crash(), versioned("2"));
+        let run = other.start("talk", "m1", "Hello").await.unwrap();
+        let record = run.wait().await.unwrap();
+        if let RunStatus::Stopped { .. } = record.status {
+            number_stopped += 1;
+            let own = DurableRunner::new(settings.after_crash(), versioned("1"));
+            let run = own.attach(run.id()).await.unwrap();
+            run.resume().await.unwrap();
+            let record = decide_until_ended(&run).await;
+            assert!(
+                matches!(record.status, RunStatus::Done { .. }),
+                "{record:?}"
+            );
+            assert_eq!(record.log, 1);
+        }
+        check_effects(&notes.lock().unwrap());
+    }
+    assert!(number_stopped > 20, "{number_stopped}");
+}
+
 /// A model that calls a tool a number of times, at once.
 struct Caller(usize);
 
@@ -166,9 +207,9 @@ async fn steps_share_the_writes_to_the_store() {
         matches!(record.status, RunStatus::Done { .. }),
         "{record:?}"
     );
-    // The commits to the conversation, and four for the start and the end.
+    // Of each turn a commit to the conversation, and one before the tool is called; a few for the start and the end.
     let writes = counted.writes();
-    assert!(writes <= turns + 5, "{writes}");
+    assert!(writes <= 2 * turns + 5, "{writes}");
     let result = run.result().await.unwrap().unwrap();
     assert_eq!(result.final_output().unwrap().to_value(), "Done.");
 }
