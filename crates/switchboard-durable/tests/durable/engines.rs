@@ -1,5 +1,4 @@
-//! Runs on Restate and DBOS, whose workers are killed with signal 9, and the servers too. The servers are those of
-//! `with-servers`:
+//! Runs whose workers are killed with signal 9, and the servers of their engines too. The servers are those of `with-servers`:
 //!
 //! ```sh
 //! crates/switchboard-sessions/tests/with-servers cargo test -p switchboard-durable --features restate,dbos \
@@ -102,7 +101,9 @@ async fn start_and_decide(durable: &DurableRunner, runs: usize) -> Vec<RunRecord
         };
         decide_with_patience(&run).await
     });
-    let Ok(records) = tokio::time::timeout(LONG, join_all(all)).await else {
+    // Each may meet a worker that is killed.
+    let time = LONG + Duration::from_secs(3) * u32::try_from(runs).unwrap();
+    let Ok(records) = tokio::time::timeout(time, join_all(all)).await else {
         let records = durable.list(None).await.unwrap();
         let left: Vec<_> = records.iter().filter(|run| !run.is_ended()).collect();
         panic!("not all runs have ended: {left:#?}");
@@ -145,16 +146,16 @@ async fn check(place: &Place, records: &[RunRecord]) {
     assert!(reads.count() > 0, "no tool has run");
 }
 
-/// Workers that kill themselves, one after the other, and every third time the server is killed too.
+/// Workers that kill themselves, one after the other, as many as there are runs, and every third time the server is killed too.
 async fn workers_and_servers_are_killed(engine: Engine) {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(engine, "killed", folder.path());
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let kill = async {
         let mut random = fastrand::Rng::with_seed(7);
         for number in 0.. {
             // The last ones live, so that the test ends.
-            let kill = (number < 12).then(|| random.usize(1..40));
+            let kill = (number < runs(12)).then(|| random.usize(1..40));
             let mut worker = place.worker(kill);
             if number % 3 == 1 {
                 sleep(Duration::from_millis(random.u64(400..900))).await;
@@ -175,7 +176,7 @@ async fn workers_and_servers_are_killed(engine: Engine) {
 async fn one_of_three_workers_is_killed(engine: Engine) {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(engine, "three", folder.path());
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let number = runs(20);
     let mut workers = vec![place.worker(None), place.worker(None), place.worker(None)];
     let kill = async {
@@ -200,7 +201,7 @@ async fn a_decision_comes_after_everything_was_killed(engine: Engine) {
     }
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(engine, "decision", folder.path());
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let worker = place.worker(None);
     let conversation = number.to_string();
     let run = durable
@@ -258,7 +259,7 @@ async fn a_run_that_waits_is_cancelled(engine: Engine) {
     }
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(engine, "cancelled", folder.path());
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let _worker = place.worker(None);
     let run = durable
         .start("talk", "m1", &*message(number))
@@ -314,7 +315,7 @@ async fn a_run_that_has_stopped_is_resumed_and_has_a_result(engine: Engine) {
     let number = waits_for_sending().await;
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(engine, "stopped", folder.path());
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let worker = place.worker(None);
     let conversation = number.to_string();
     let run = durable.start(&conversation, "m1", &*message(number)).await;
@@ -373,7 +374,7 @@ async fn messages_over_several_workers_are_answered_in_their_order(engine: Engin
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(engine, "order", folder.path());
     place.team = Team::Echo;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let mut workers: Vec<_> = (0..3).map(|_| place.worker(None)).collect();
     let mut runs = Vec::new();
     for number in 0..12 {
@@ -392,6 +393,28 @@ async fn messages_over_several_workers_are_answered_in_their_order(engine: Engin
     }
     let expected: Vec<String> = (0..12).map(|number| format!("message {number}")).collect();
     assert_eq!(questions(&place.store().await).await, expected);
+}
+
+mod embedded {
+    use super::Engine::Embedded;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs PostgreSQL"]
+    async fn workers_and_servers_are_killed() {
+        super::workers_and_servers_are_killed(Embedded).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs PostgreSQL"]
+    async fn one_of_three_workers_is_killed() {
+        super::one_of_three_workers_is_killed(Embedded).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs PostgreSQL"]
+    async fn messages_over_several_workers_are_answered_in_their_order() {
+        super::messages_over_several_workers_are_answered_in_their_order(Embedded).await;
+    }
 }
 
 macro_rules! on_each_engine {

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::paused::WakesNobody;
 use super::worker::{Engine, Place, Team};
-use super::{LONG, draining, silent};
+use super::{LONG, draining};
 use crate::world::echo;
 
 /// A message that was stored by a process which ended before it submitted its run, while a worker is up.
@@ -18,7 +18,7 @@ pub(super) async fn a_message_that_was_not_submitted_is_answered_by_a_worker_tha
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(engine, "unsent", folder.path());
     place.team = Team::Echo;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let _worker = place.worker(None);
     // Its first look at the runs that are due is over by then.
     let first = durable.start("talk", "m1", "Hello").await.unwrap();
@@ -76,7 +76,7 @@ async fn a_worker_on_dbos_takes_no_more_runs_than_it_may_and_those_that_wait_cou
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(Engine::Dbos, "backlog", folder.path());
     (place.team, place.at_once) = (Team::Slow, 2);
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let _worker = place.worker(None);
     let waiting = waiting(&durable, 5).await;
     let mut paying = Vec::new();
@@ -114,7 +114,7 @@ async fn messages_that_wait_for_their_turn_take_no_places_of_a_worker_on_dbos() 
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(Engine::Dbos, "turns", folder.path());
     (place.team, place.at_once) = (Team::Slow, 1);
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let worker = place.worker(None);
     let mut messages = Vec::new();
     for at in 0..3 {
@@ -153,7 +153,7 @@ async fn a_run_on_dbos_that_waits_while_messages_follow_it_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(Engine::Dbos, "follow", folder.path());
     place.team = Team::Slow;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let worker = place.worker(None);
     let waiting = waiting(&durable, 2).await;
     let answered = async |conversation: &str, key: &str| {
@@ -184,7 +184,7 @@ async fn a_worker_on_dbos_shows_that_it_is_alive_while_it_submits_runs() {
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(Engine::Dbos, "alive", folder.path());
     place.team = Team::Echo;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     // Makes the tables.
     let run = durable.start("talk", "m1", "Hi").await.unwrap();
     drop(place.worker(None));
@@ -233,7 +233,7 @@ async fn a_run_on_dbos_that_has_waited_over_many_restarts_goes_on_once_it_is_dec
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(Engine::Dbos, "restarts", folder.path());
     place.team = Team::Slow;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let pool = database().await;
     let mut worker = place.worker(None);
     let run = waiting(&durable, 1).await.remove(0);
@@ -266,7 +266,7 @@ async fn a_run_that_dbos_has_given_up_stops_and_goes_on_when_it_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(Engine::Dbos, "given_up", folder.path());
     place.team = Team::Echo;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let pool = database().await;
     let run = durable.start("talk", "m1", "Hi").await.unwrap();
     set_attempts(&pool, &place).await;

@@ -10,8 +10,8 @@ use switchboard_core::{
 use switchboard_durable::{DurableRun, RunStatus};
 use tokio::time::{sleep, timeout};
 
+use super::LONG;
 use super::worker::{Engine, Place, Team, Worker};
-use super::{LONG, silent};
 use crate::world::{Note, UNKNOWN};
 
 /// The time that the tool takes.
@@ -84,7 +84,7 @@ pub(super) async fn a_worker_that_is_asked_to_end_lets_its_tool_end_and_another_
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(engine, "drained", folder.path());
     place.team = Team::Slow;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let first = place.worker(None);
     let waiting = durable.start("other", "m1", "send").await.unwrap();
     let record = timeout(LONG, waiting.wait()).await.unwrap().unwrap();
@@ -118,7 +118,7 @@ pub(super) async fn a_worker_whose_tool_takes_too_long_ends_without_it(engine: E
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(engine, "cut", folder.path());
     place.team = Team::Slow;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let first = place.worker(None);
     let run = durable.start("talk", "m1", "pay").await.unwrap();
     has_effect(&place, "pay begins").await;

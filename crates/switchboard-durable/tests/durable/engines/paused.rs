@@ -107,7 +107,7 @@ pub(super) async fn a_run_that_waits_for_a_time_notices_messages_without_being_w
     let folder = tempfile::tempdir().unwrap();
     let mut place = Place::new(engine, "paused", folder.path());
     place.team = Team::Patient;
-    let durable = place.runner(&silent()).await;
+    let durable = place.client().await;
     let _worker = place.worker(None);
     let run = durable.start("talk", "m1", "Remind me").await.unwrap();
     let is_paused = |times: usize| {

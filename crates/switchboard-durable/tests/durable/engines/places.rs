@@ -2,8 +2,8 @@
 
 use tokio::time::timeout;
 
+use super::LONG;
 use super::worker::{Engine, Place, Team};
-use super::{LONG, silent};
 
 pub(super) async fn applications_and_teams_on_one_server_answer_their_own_messages(engine: Engine) {
     let folder = tempfile::tempdir().unwrap();
@@ -18,7 +18,7 @@ pub(super) async fn applications_and_teams_on_one_server_answer_their_own_messag
     ];
     let mut runners = Vec::new();
     for place in &places {
-        runners.push(place.runner(&silent()).await);
+        runners.push(place.client().await);
     }
     let mut workers: Vec<_> = places.iter().map(|place| place.worker(None)).collect();
     let mut runs = Vec::new();

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use switchboard_core::Runner;
 use switchboard_core::conversation::Conversations;
-use switchboard_durable::{Dbos, DurableRunner, Restate};
+use switchboard_durable::{Dbos, DurableRunner, Embedded, Restate, Teams};
 use switchboard_sessions::PostgresOptions;
 
-use super::{draining, paused};
+use super::{draining, paused, silent};
 use crate::child_process::kill_this_process;
 use crate::world::{Note, echo, runner, runner_with};
 
@@ -48,7 +48,7 @@ pub(super) struct Place {
     /// The name of the team, if it has one.
     team_name: Option<String>,
     application: String,
-    /// The number of runs that a worker on DBOS takes at once.
+    /// The number of runs that a worker takes at once, but on Restate.
     pub(super) at_once: usize,
 }
 
@@ -68,23 +68,32 @@ pub(super) enum Team {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
+    Embedded,
     Restate,
     Dbos,
 }
 
 impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Restate => "restate",
+            Self::Dbos => "dbos",
+        }
+    }
+
     /// The server without which nothing goes on.
     pub(super) fn server(self) -> &'static str {
         match self {
             Self::Restate => "restate",
-            Self::Dbos => "postgres",
+            Self::Embedded | Self::Dbos => "postgres",
         }
     }
 }
 
 impl Place {
     pub(super) fn new(engine: Engine, test: &str, folder: &Path) -> Self {
-        let name = format!("{}_{test}_{}", engine.server(), std::process::id());
+        let name = format!("{}_{test}_{}", engine.name(), std::process::id());
         Self {
             engine,
             application: name.clone(),
@@ -130,6 +139,14 @@ impl Place {
             None => team,
         };
         match self.engine {
+            Engine::Embedded => {
+                let embedded = Embedded::new(store)
+                    .application(&self.application)
+                    .at_once(self.at_once)
+                    .lease(LEASE);
+                // Workers do so little before they are killed that a run may be interrupted often in a row.
+                DurableRunner::new(embedded, Teams::new(team).interruptions(u32::MAX))
+            }
             Engine::Restate => {
                 let restate = Restate::new(store, variable("SWITCHBOARD_TEST_RESTATE"))
                     .application(&self.application)
@@ -147,6 +164,16 @@ impl Place {
         }
     }
 
+    /// A runner in a process that executes no runs.
+    pub(super) async fn client(&self) -> DurableRunner {
+        let client = self.runner(&silent()).await;
+        if self.engine == Engine::Embedded {
+            // The others leave that to workers.
+            assert!(client.drain(Duration::ZERO).await);
+        }
+        client
+    }
+
     /// The application, as DBOS has its name.
     pub(super) fn application(&self) -> &str {
         &self.application
@@ -157,7 +184,7 @@ impl Place {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--exact", "engines::worker::work", "--ignored"])
-            .env(ENGINE, self.engine.server())
+            .env(ENGINE, self.engine.name())
             .env(FOLDER, &self.folder)
             .env(NAME, &self.name)
             .env(PORT, self.port.to_string())
@@ -239,6 +266,7 @@ async fn work() {
         return;
     };
     let engine = match env::var(ENGINE).as_deref() {
+        Ok("embedded") => Engine::Embedded,
         Ok("restate") => Engine::Restate,
         _ => Engine::Dbos,
     };
