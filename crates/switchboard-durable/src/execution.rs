@@ -26,8 +26,8 @@ use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 use crate::teams::Teams;
 
-/// The time that events wait for others to be written with.
-const EVENT_PAUSE: Duration = Duration::from_millis(50);
+/// The time that events, and the steps of a log, wait for others to be written with.
+const WRITE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Drives runs of teams.
 pub(crate) struct TeamExecutor<C> {
@@ -78,24 +78,22 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         waiting.take_conversation(has_conversation).await
     }
 
-    /// The run as it began.
-    fn begin(&self, journal: &RunJournal, start: &RawValue) -> Result<Run, After> {
-        if let Some(reason) = journal.interrupted_in_replay() {
-            return Err(After::Status(RunStatus::Stopped { reason }));
-        }
-        read_start(start).map_err(|error| self.after_failure(journal, &error))
-    }
-
-    /// The runner of a run, with its conversation and its journal.
-    fn runner_with(
+    /// The run as it began, and its runner, with its conversation and its journal.
+    fn begin(
         &self,
         runs: &RunStore,
         journal: &RunJournal,
-    ) -> Result<Runner<C, Arc<C>>, After> {
+        start: &RawValue,
+    ) -> Result<(Run, Runner<C, Arc<C>>), After> {
+        let stopped = |reason| After::Status(RunStatus::Stopped { reason });
+        if let Some(reason) = journal.interrupted_in_replay() {
+            return Err(stopped(reason));
+        }
+        let run = read_start(start).map_err(|error| self.after_failure(journal, &error))?;
         let team = self.teams.of_version(journal.version().as_deref());
-        let team = team.map_err(|reason| After::Status(RunStatus::Stopped { reason }))?;
+        let team = team.map_err(stopped)?;
         let runner = with_conversation(team, runs, &journal.record().conversation);
-        Ok(runner.journal(JournalHandle::new(journal.clone())))
+        Ok((run, runner.journal(JournalHandle::new(journal.clone()))))
     }
 
     /// Makes a run again, in which nothing takes place.
@@ -185,7 +183,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 event = stream.next() => event,
                 // Steps of a log are stored later too.
                 () = journal.unwritten(), if flush_at.is_none() => {
-                    flush_at = Some(Instant::now() + EVENT_PAUSE);
+                    flush_at = Some(Instant::now() + WRITE_PAUSE);
                     continue;
                 }
                 () = sleep_until(at) => {

@@ -388,13 +388,16 @@ impl RunJournal {
         self.flush().await?;
         let next = self.state().revision.next;
         let entries = self.0.runs.read(&self.0.id, 0, next).await?;
-        let mut state = self.state();
-        state.read_events_again(entries);
-        if state.is_replayed() {
-            // Later steps of the log are recorded too.
-            return Ok(());
+        let is_retracted = {
+            let mut state = self.state();
+            state.read_events_again(entries);
+            // Otherwise, later steps of the log are recorded too.
+            !state.is_replayed() && state.retract_parts(&self.0.id)?
+        };
+        if is_retracted {
+            self.flush().await?;
         }
-        state.retract_parts(&self.0.id)
+        Ok(())
     }
 
     /// Keeps the event that tells of the end of a drive, until it is known whether the run ends too.

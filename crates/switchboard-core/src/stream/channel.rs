@@ -39,7 +39,8 @@ struct State {
     /// The number of sessions that are being written, which a stop must not interrupt: that of the run, and
     /// those of runs inside it.
     saving: usize,
-    senders: Vec<Waker>,
+    /// The tasks that wait until their events are taken, and whether the events are of runs inside.
+    senders: Vec<(Waker, bool)>,
     /// The task that polls the stream.
     listener: Option<Waker>,
 }
@@ -88,7 +89,7 @@ impl EventChannel {
         if state.taken >= number || (is_inside && state.is_closed) {
             return Poll::Ready(());
         }
-        state.senders.push(cx.waker().clone());
+        state.senders.push((cx.waker().clone(), is_inside));
         Poll::Pending
     }
 
@@ -137,14 +138,15 @@ impl EventChannel {
             } else {
                 state.taken += 1;
             }
-            // Whoever reads the stream polls the run before it waits again. A task that wakes itself would be polled once more,
-            // and another thread would be woken to take it over.
+            // Whoever reads the stream polls the run before it waits again. A task that wakes
+            // itself would be polled once more, and another thread woken to take it over.
             if let Some(listener) = &state.listener {
-                state.senders.retain(|sender| !listener.will_wake(sender));
+                let senders = &mut state.senders;
+                senders.retain(|(sender, is_inside)| *is_inside || !listener.will_wake(sender));
             }
             (event, std::mem::take(&mut state.senders))
         };
-        senders.into_iter().for_each(Waker::wake);
+        senders.into_iter().for_each(|(sender, _)| sender.wake());
         Some(*event)
     }
 
@@ -166,7 +168,7 @@ impl EventChannel {
         };
         // Outside the lock, since dropping a run may drop user values.
         let (_, _, _, senders) = dropped;
-        senders.into_iter().for_each(Waker::wake);
+        senders.into_iter().for_each(|(sender, _)| sender.wake());
     }
 
     /// Drops all later progress reports and events of runs inside: the last event follows.
@@ -176,7 +178,7 @@ impl EventChannel {
             state.is_closed = true;
             std::mem::take(&mut state.senders)
         };
-        senders.into_iter().for_each(Waker::wake);
+        senders.into_iter().for_each(|(sender, _)| sender.wake());
     }
 
     /// The run at the time of the last event.

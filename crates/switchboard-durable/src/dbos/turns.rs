@@ -10,8 +10,8 @@ use crate::error::DurableError;
 use crate::record::RunRecord;
 
 impl DbosEngine {
-    /// The run that is to be submitted when somebody submits one: itself, or an earlier one of its conversation that nobody
-    /// has. `None` if an earlier one goes on, or waits for a time.
+    /// The run that is to be submitted when somebody submits one: itself, or an earlier one of its conversation that has not
+    /// begun. `None` if an earlier one goes on, or waits for a time.
     pub(super) async fn in_turn(&self, run: &RunRecord) -> Result<Option<RunRecord>, DurableError> {
         // It has the conversation, or is the next that gets it.
         if run.has_begun {
@@ -50,6 +50,7 @@ impl DbosEngine {
         ))
     }
 
+    /// Returns `true` if DBOS may not have a run of this team yet.
     fn is_to_be_submitted(&self, run: &RunRecord) -> bool {
         !run.has_begun && self.executor.takes(run)
     }

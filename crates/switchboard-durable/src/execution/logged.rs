@@ -154,12 +154,8 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         log: &mut dyn StepLog,
         mut is_taken: bool,
     ) -> Result<After, DurableError> {
-        let mut run = match self.begin(journal, start) {
-            Ok(run) => run,
-            Err(after) => return Ok(after),
-        };
-        let runner = match self.runner_with(runs, journal) {
-            Ok(runner) => runner,
+        let (mut run, runner) = match self.begin(runs, journal, start) {
+            Ok(begun) => begun,
             Err(after) => return Ok(after),
         };
         let mut waits = 0;

@@ -97,12 +97,8 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         if journal.end().is_some() {
             return Ok(self.after(journal, None));
         }
-        let mut run = match self.begin(journal, start) {
-            Ok(run) => run,
-            Err(after) => return Ok(after),
-        };
-        let runner = match self.runner_with(runs, journal) {
-            Ok(runner) => runner,
+        let (mut run, runner) = match self.begin(runs, journal, start) {
+            Ok(begun) => begun,
             Err(after) => return Ok(after),
         };
         let mut waits = 0;

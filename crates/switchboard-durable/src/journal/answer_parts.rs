@@ -8,8 +8,12 @@ use switchboard_core::journal::{StepKey, StepKind};
 
 /// The step that an event is part of.
 pub(super) enum StepOfEvent {
-    /// The model call of a turn, counted from 1, in the run inside a tool call where there is one.
-    Model { call: Option<String>, turn: u32 },
+    /// The model call of an agent in a turn, counted from 1, in a run inside a tool call where there is one.
+    Model {
+        call: Option<String>,
+        turn: u32,
+        agent: String,
+    },
     /// A tool call.
     Tool { call: String },
 }
@@ -50,13 +54,16 @@ impl AnswerParts {
     }
 
     /// Keeps the events of steps that are recorded, and that were stored after the outcome: a tool does not wait until its
-    /// reports are taken, and a guardrail may hold an answer back.
+    /// reports are taken, and a guardrail may hold an answer back. A tool call may have several runs inside, whose answers cannot
+    /// be told apart for certain.
     pub(super) fn keep_late_parts<'a>(
         &mut self,
         recorded: impl Iterator<Item = &'a StepKey> + Clone,
     ) {
-        self.parts
-            .retain(|part| !recorded.clone().any(|key| part.step.is_step(key)));
+        self.parts.retain(|part| {
+            let is_inside = matches!(part.step, StepOfEvent::Model { call: Some(_), .. });
+            is_inside || !recorded.clone().any(|key| part.step.is_step(key))
+        });
     }
 
     /// Forgets events that were retracted.
@@ -96,26 +103,26 @@ impl StepOfEvent {
             "tool_progress" => Some(Self::Tool {
                 call: part.call_id?.into_owned(),
             }),
-            "raw" | "model_retry" => Some(Self::Model {
-                call: inside,
-                turn: part.turn,
-            }),
-            kind if kind.ends_with("_delta") => Some(Self::Model {
-                call: inside,
-                turn: part.turn,
-            }),
+            kind if kind == "raw" || kind == "model_retry" || kind.ends_with("_delta") => {
+                Some(Self::Model {
+                    call: inside,
+                    turn: part.turn,
+                    agent: part.agent.into_owned(),
+                })
+            }
             _ => None,
         }
     }
 
     pub(super) fn is_step(&self, key: &StepKey) -> bool {
         match self {
-            Self::Model { call, turn } => {
+            Self::Model { call, turn, agent } => {
                 let is_inside = || match call {
                     None => key.path.is_empty(),
                     Some(call) => key.path.ends_with(&format!(".{call}/")),
                 };
-                key.kind == StepKind::Model && key.turn + 1 == *turn && is_inside()
+                let is_model = key.kind == StepKind::Model && key.turn + 1 == *turn;
+                is_model && *key.name == *agent.as_str() && is_inside()
             }
             Self::Tool { call } => {
                 let name = key.name.strip_suffix(call.as_str());
@@ -133,7 +140,54 @@ struct Part<'a> {
     #[serde(default)]
     turn: u32,
     #[serde(default, borrow)]
+    agent: Cow<'a, str>,
+    #[serde(default, borrow)]
     call_id: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     event: Option<&'a RawValue>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: &str, agent: &str) -> StepKey {
+        let key = serde_json::json!({ "path": path, "turn": 0, "kind": "model", "name": agent });
+        serde_json::from_value(key).unwrap()
+    }
+
+    fn parts(events: &[&str]) -> AnswerParts {
+        let mut parts = AnswerParts::default();
+        for (position, event) in (0..).zip(events) {
+            parts.add(position, StepOfEvent::of(event).unwrap());
+        }
+        parts
+    }
+
+    const OWN: &str = r#"{"type":"text_delta","agent":"Desk","turn":1}"#;
+    const INSIDE: &str = r#"{"type":"inner","agent":"Desk","turn":1,"call_id":"c1",
+        "event":{"type":"text_delta","agent":"Writer","turn":1}}"#;
+
+    #[test]
+    fn parts_that_were_stored_after_the_answer_are_kept() {
+        let mut parts = parts(&[OWN]);
+        parts.keep_late_parts([key("", "Desk")].iter());
+        assert_eq!(parts.take_ranges(), []);
+    }
+
+    #[test]
+    fn parts_of_one_run_inside_a_call_are_not_taken_for_those_of_another() {
+        let mut parts = parts(&[INSIDE, OWN]);
+        let other = key("0.c1/", "Reader");
+        parts.recorded(&other);
+        parts.keep_late_parts([other].iter());
+        assert_eq!(parts.take_ranges(), [(0, 2)]);
+    }
+
+    #[test]
+    fn parts_before_the_outcome_are_kept() {
+        let mut parts = parts(&[INSIDE, OWN]);
+        parts.recorded(&key("0.c1/", "Writer"));
+        assert_eq!(parts.take_ranges(), [(1, 2)]);
+    }
 }

@@ -245,16 +245,19 @@ impl RunJournal {
 
     /// The next batch, at the end of the log.
     async fn new_batch(&self) -> Result<String, DurableError> {
-        {
+        let is_retracted = {
             let mut state = self.state();
             let is_first = state.log().is_some_and(|log| !log.is_at_end);
             state.reach_end_of_log();
             if let Some(log) = state.log() {
                 log.skips = log.is_closed;
             }
-            if is_first && !matches!(state.end, Some(End::Over)) {
-                state.retract_parts(&self.0.id)?;
-            }
+            let is_over = matches!(state.end, Some(End::Over));
+            is_first && !is_over && state.retract_parts(&self.0.id)?
+        };
+        // Before the log has an answer that readers would take for the rest of the one that was interrupted.
+        if is_retracted {
+            self.flush().await?;
         }
         self.0.changed.notify_waiters();
         self.until(|state| {
@@ -396,8 +399,17 @@ impl RunJournal {
     /// Stores the steps that the log has, before the calls of a wait: a process with another team asks for other steps then,
     /// and is to find that out before its engine compares the calls.
     async fn store_before_wait(&self) -> Result<(), DurableError> {
-        let is_behind = self.state().queue.has_entries();
-        if is_behind && !matches!(self.end(), Some(End::Over)) {
+        if matches!(self.end(), Some(End::Over)) {
+            return Ok(());
+        }
+        self.store_log().await
+    }
+
+    /// Stores the steps that the log has and the store lacks.
+    pub(super) async fn store_log(&self) -> Result<(), DurableError> {
+        let is_queued = self.state().queue.has_entries();
+        // A write in progress may have some, and fail.
+        if is_queued || self.0.writing.try_lock().is_err() {
             self.flush().await?;
         }
         Ok(())

@@ -23,7 +23,7 @@ struct Events {
 }
 
 impl Queue {
-    /// Returns `true` if something else than events waits.
+    /// Returns `true` if something else waits than the events that share an entry with the next one.
     pub(super) fn has_entries(&self) -> bool {
         !self.entries.is_empty()
     }

@@ -309,16 +309,19 @@ impl State {
         }
     }
 
-    /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again.
-    pub(super) fn retract_parts(&mut self, id: &str) -> Result<(), DurableError> {
+    /// Marks the events of steps that are not recorded as ones that do not count: these steps take place again. Returns `true` if
+    /// there are some.
+    pub(super) fn retract_parts(&mut self, id: &str) -> Result<bool, DurableError> {
         self.parts.keep_late_parts(self.outcomes.keys());
         // Events that come after the retraction are stored after it.
         self.queue.end_events();
-        for (from, to) in self.parts.take_ranges() {
+        let ranges = self.parts.take_ranges();
+        for (from, to) in &ranges {
+            let (from, to) = (*from, *to);
             let entry = stored(id, &JournalEntry::Retracted { from, to })?;
             self.queue.push(entry);
         }
-        Ok(())
+        Ok(!ranges.is_empty())
     }
 }
 

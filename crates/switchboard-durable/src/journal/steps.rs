@@ -104,15 +104,11 @@ impl RunJournal {
     }
 
     /// Stores the steps that the log has, before an effect outside: if the run stops in a process that cannot read the log to
-    /// its end, with another version of the team, and is resumed with a new log, no step before the last one takes place again.
+    /// its end, with another version of the team, and is resumed with a new log, no step takes place again but the last ones.
     async fn store_log_before(&self, key: &StepKey, repeat: Repeat) -> Result<(), DurableError> {
         let has_effect = key.kind != StepKind::Model && repeat != Repeat::Idempotent;
-        let is_behind = {
-            let state = self.state();
-            state.is_logged() && state.queue.has_entries()
-        };
-        if has_effect && is_behind {
-            self.flush().await?;
+        if has_effect && self.state().is_logged() {
+            self.store_log().await?;
         }
         Ok(())
     }
